@@ -1,0 +1,48 @@
+"""pcclab: how far sentence embeddings climb on Semantic Textual Similarity, and what stops them.
+
+Importing the package loads nothing heavy; its parts are loaded when they are first named.
+
+>>> import pcclab
+>>> "start" in dir(pcclab)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "ceiling",
+    "data",
+    "encoders",
+    "evaluation",
+    "losses",
+    "parameters",
+    "plots",
+    "reference",
+    "runs",
+    "start",
+    "tables",
+    "training",
+]
+
+_PARTS = [name for name in __all__ if name not in ("__version__", "start")]
+
+if TYPE_CHECKING:
+    from pcclab.runs import start as start
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "start":
+        return importlib.import_module(f"{__name__}.runs").start
+    raise AttributeError(f"pcclab has no part {name!r}; its parts are {', '.join(_PARTS)} and start")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

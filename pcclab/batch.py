@@ -1,0 +1,136 @@
+"""A notebook run in batch: by plain papermill in a process of its own, into the folder of its run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pcclab import files, sheet
+
+if TYPE_CHECKING:
+    from pcclab.runs import Run
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class RunFailed(RuntimeError):
+    """A notebook was run and did not finish; the message names the error and where to read the rest."""
+
+
+def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[str], None] | None = None) -> None:
+    """Run the notebook of `run` to its end.
+
+    Args:
+        run: what to do, with validated parameters.
+        again: set what there is aside and start from nothing, instead of resuming.
+        kernel: name of another Jupyter kernel than the notebook's own.
+        tell: takes each line that the notebook prints; printed where None.
+
+    Raises:
+        FileNotFoundError: where the notebook is not there.
+        BlockingIOError: where another process is at the run.
+        RunFailed: when a cell fails, the kernel dies, or the notebook ends without a result.
+        KeyboardInterrupt: when stopped by hand; notebook and kernel are ended, the run is interrupted and can resume.
+    """
+    source = Path("notebooks") / f"{run.notebook}.ipynb"
+    if not (run.root / source).is_file():
+        raise FileNotFoundError(f"no notebook {run.root / source}: run from a checkout, or set PCCLAB_ROOT to one")
+    if run.state == "running":
+        raise BlockingIOError(f"run {run.name} is at work in another process: wait for it or end it")
+    if again:
+        sheet.set_aside(run.folder)
+    with sheet.writing(run.folder):
+        files.write_text(run.folder / "parameters.yaml", run.yaml)
+    # Relative paths from the root: papermill fills braces in a path as if they were parameters.
+    folder = run.folder.relative_to(run.root)
+    command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
+    command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
+    command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
+    environment = {
+        **os.environ,
+        "PCCLAB_ROOT": str(run.root),
+        "PCCLAB_BATCH": "1",
+        "JUPYTER_PREFER_ENV_PATH": "1",  # a kernel of the same name in the home folder may be another Python
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    if os.environ.get("PCCLAB_DATA"):  # the kernel starts in the checkout, not where this was called
+        environment["PCCLAB_DATA"] = str(Path(os.environ["PCCLAB_DATA"]).expanduser().resolve())
+    if again:
+        environment["PCCLAB_AGAIN"] = str(time.time())
+    log = run.folder / "papermill.log"
+    code = _papermill(command, run, environment, log, tell or _print)
+    if code == 0 and run.finished:
+        return
+    if code == 0:
+        reason = "the notebook ended without run.finish"
+    else:
+        reason = str(sheet.read(run.folder).get("error") or _last_line(log) or f"papermill exited with {code}")
+    if "DeadKernelError" in reason:
+        reason = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+    run.fail(reason)
+    raise RunFailed(
+        f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
+    )
+
+
+def _papermill(
+    command: list[str], run: Run, environment: dict[str, str], log: Path, tell: Callable[[str], None]
+) -> int:
+    with log.open("w", encoding="utf8") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=run.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            encoding="utf8",
+            errors="replace",
+            start_new_session=True,  # an interrupt from the terminal comes here, and only here
+        )
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                tell(line.rstrip())
+            return process.wait()
+        except BaseException:
+            _end(process)
+            run.fail("stopped by hand", state="interrupted")
+            raise
+        finally:
+            process.stdout.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End papermill and its kernel, which lives in a session of its own and would not hear of it."""
+    import psutil
+
+    try:
+        family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    except psutil.NoSuchProcess:
+        return
+    for member in family:
+        try:
+            member.terminate()
+        except psutil.NoSuchProcess:
+            continue
+    for member in psutil.wait_procs(family, timeout=5)[1]:
+        member.kill()
+    process.wait()
+
+
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in _COLOUR.sub("", log.read_text(encoding="utf8", errors="replace")).splitlines()]
+    lines = [line for line in lines if line]
+    return lines[-1] if lines else ""
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,178 @@
+"""What every encoder is: text in, one vector a text out; and how it is saved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from pcclab import files
+from pcclab.encoders import engine
+from pcclab.encoders.pooling import Pooling, pool
+
+SETTINGS_FILE = "pcclab.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an encoder is beside its weights; saved with them.
+
+    Args:
+        name: what it was loaded as.
+        revision: commit of a hub model, "local" otherwise.
+        pooling: how token states become a vector.
+        max_tokens: longer texts are cut there, special tokens included.
+    """
+
+    name: str
+    revision: str
+    pooling: Pooling
+    max_tokens: int
+
+
+class Encoder:
+    """A transformer trunk with its tokenizer and pooling.
+
+    Build one with `pcclab.encoders.load`. `trunk` is the model that training changes; `embed` is the differentiable
+    path, `encode` the fast one without gradients.
+    """
+
+    def __init__(self, trunk: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> None:
+        self.trunk, self.tokenizer, self.settings = trunk, tokenizer, settings
+        if tokenizer.pad_token_id is None:
+            raise ValueError(f"the tokenizer of {settings.name} has no padding token: set one before building an encoder")
+
+    def __repr__(self) -> str:
+        s = self.settings
+        return f"Encoder({s.name}, {s.pooling} pooling, {self.dim} dimensions, at most {s.max_tokens} tokens, {self.device})"
+
+    @property
+    def dim(self) -> int:
+        """Length of an embedding."""
+        return int(self.trunk.config.hidden_size)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.trunk.parameters()).device
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of the weights and settings: two encoders with the same one give the same embeddings."""
+        digest = hashlib.sha256(json.dumps([self.settings.pooling, self.settings.max_tokens]).encode())
+        for name, weights in sorted(self.trunk.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, cut at `max_tokens`; warns with the number of texts that were cut.
+
+        Raises: ValueError naming the first text that is empty or no string.
+        """
+        for i, text in enumerate(texts):
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"text {i} is {text!r}: an empty text has no embedding; drop it or give it words")
+        if not texts:
+            return []
+        rows: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
+        long = [i for i, row in enumerate(rows) if len(row) > self.settings.max_tokens]
+        if long:
+            longest = max(len(rows[i]) for i in long)
+            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=self.settings.max_tokens)
+            for i, row in zip(long, cut["input_ids"], strict=True):
+                rows[i] = row
+            warnings.warn(
+                f"{len(long)} of {len(texts)} texts are longer than {self.settings.max_tokens} tokens (the longest has "
+                f"{longest}) and were cut; raise max_tokens to read them whole",
+                stacklevel=3,
+            )
+        return rows
+
+    def embed(self, ids: Int[Tensor, "texts tokens"], mask: Int[Tensor, "texts tokens"]) -> Float[Tensor, "texts dim"]:
+        """Embeddings of one padded batch, differentiable, in the trunk's training or evaluation mode."""
+        first_last = self.settings.pooling == "first-last"
+        # A batch without padding needs no mask at all, which lets the attention take its fastest kernel.
+        attention = None if bool(mask.all()) else mask
+        output = self.trunk(input_ids=ids, attention_mask=attention, output_hidden_states=first_last)
+        hidden = (output.hidden_states[1], output.hidden_states[-1]) if first_last else (output.last_hidden_state,)
+        return pool(self.settings.pooling, hidden, mask)
+
+    def encode(
+        self, sentences: Sequence[str], *, normalize: bool = False, progress: str | None = "encoding"
+    ) -> Float[np.ndarray, "texts dim"]:
+        """Embeddings of sentences, without gradients and without dropout.
+
+        Args:
+            sentences: texts; repeated ones are computed once.
+            normalize: give vectors of length 1, so that a dot product is a cosine.
+            progress: what the progress line says; None for none.
+
+        Returns:
+            float32 (texts, dim) in the order given. A row does not depend on the other texts, to 1e-5.
+
+        Raises: ValueError naming the first empty text.
+        """
+        texts, inverse = engine.distinct(sentences)
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        with evaluating(self.trunk):
+            vectors = engine.run(
+                self.embed,
+                self.tokenize(texts),
+                pad_id=self.tokenizer.pad_token_id,
+                padding_side=self.tokenizer.padding_side,
+                budget=engine.token_budget(self.device),
+                device=self.device,
+                title=progress,
+            )
+        if normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors if len(texts) == len(sentences) else vectors[inverse]
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a folder that `pcclab.encoders.load` and transformers' AutoModel read; whole or not at all.
+
+        Raises: OSError when the disk has no room for the weights; nothing is left behind then.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        need = sum(p.numel() * p.element_size() for p in self.trunk.parameters())
+        free = shutil.disk_usage(path.parent).free
+        if free < 1.1 * need:
+            raise OSError(f"{path} needs {need / 1e6:,.0f} MB and the disk has {free / 1e6:,.0f} MB free: make room, save again")
+        with files.replacing_folder(path) as folder:
+            self.trunk.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+            files.write_json(folder / SETTINGS_FILE, asdict(self.settings))
+        return path
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, the mode it had before outside."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The saved settings of an encoder folder, empty where another tool wrote it."""
+    file = folder / SETTINGS_FILE
+    return json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}

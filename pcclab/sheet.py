@@ -1,0 +1,145 @@
+"""The sheet `run.json` of one run: its state, who works on it, and what it ran with.
+
+The state comes from here and from whether the process lives, never from an output notebook: a kernel that was killed
+leaves a notebook whose every cell says it completed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from pcclab import files, records
+
+State = Literal["new", "running", "finished", "failed", "interrupted"]
+NAME = "run.json"
+OTHER_HOST_SECONDS = 3600.0
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What the sheet says; empty where there is none or where it is damaged."""
+    try:
+        sheet = json.loads((folder / NAME).read_text(encoding="utf8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return sheet if isinstance(sheet, dict) and isinstance(sheet.get("state"), str) else {}
+
+
+def state(folder: Path) -> State:
+    """The run's state; a run whose process is gone was interrupted, and one without its result is not finished."""
+    sheet = read(folder)
+    told: State = sheet.get("state", "new")
+    if told == "finished" and not (folder / "result.json").is_file():
+        return "interrupted"
+    if told != "running":
+        return told
+    lives = records.alive(sheet.get("process", {}))
+    if lives is None:  # on another host: believed as long as it writes
+        written = max(path.stat().st_mtime for path in folder.glob("*.json*"))
+        lives = time.time() - written < OTHER_HOST_SECONDS
+    return "running" if lives else "interrupted"
+
+
+def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
+    """Take the run for this process; False where it is finished and there is nothing to do.
+
+    A damaged sheet is set aside under another name, and that is said. With the environment variable PCCLAB_AGAIN (a
+    time) whatever began before that time is set aside whole, so that the run starts from nothing.
+
+    Args:
+        folder: the run's folder; made here.
+        head: what the sheet opens with: notebook, id, seed and source.
+        needs_bytes: free disk space the run needs.
+
+    Raises: OSError when the disk has less free, or when another live process has the run.
+    """
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.parent / f".{folder.name}.lock"):
+        now, sheet, me = state(folder), read(folder), records.process()
+        owner = sheet.get("process", {})
+        if now == "running" and (owner.get("host"), owner.get("pid")) != (me["host"], me["pid"]):
+            raise BlockingIOError(
+                errno.EAGAIN,
+                f"run {folder.name} is at work in process {owner.get('pid')} on {owner.get('host')}: "
+                "wait for it, end that process, or change a parameter",
+            )
+        if sheet and float(os.environ.get("PCCLAB_AGAIN") or 0) > float(sheet.get("began", 0)):
+            set_aside(folder)
+            now, sheet = "new", {}
+            folder.mkdir()
+        if now == "finished":
+            return False
+        free = shutil.disk_usage(folder).free
+        if free < needs_bytes:
+            raise OSError(
+                errno.ENOSPC,
+                f"run {folder.name} needs {needs_bytes / 2**20:,.0f} MiB and {folder} has {free / 2**20:,.0f} MiB: "
+                "free space, or set PCCLAB_ROOT to a checkout on a larger disk",
+            )
+        if not sheet and (folder / NAME).exists():
+            aside = folder / f"run.damaged-{time.time_ns()}.json"
+            os.replace(folder / NAME, aside)
+            print(f"run {folder.name}: damaged {NAME} set aside as {aside.name}; the run begins anew", flush=True)
+        attempt = {"number": int(sheet.get("attempt", {}).get("number", 0)) + 1, "began": time.time()}
+        began = sheet.get("began") or time.time()
+        old = {"provenance": sheet.get("provenance", {})}
+        _write(folder, {**head, "state": "running", "began": began, "attempt": attempt, "process": me, **old})
+    return True
+
+
+def update(folder: Path, **changes: Any) -> None:
+    """Change entries of the sheet; a mapping is merged into the one that is there."""
+    sheet = read(folder)
+    for name, value in changes.items():
+        old = sheet.get(name)
+        sheet[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
+    _write(folder, sheet)
+
+
+def close(folder: Path, state: State, **changes: Any) -> None:
+    """Leave the run in a final state, with the time and memory this attempt took."""
+    began = float(read(folder).get("attempt", {}).get("began", time.time()))
+    ended = {"ended": time.time(), "wall_seconds": round(time.time() - began, 3)}
+    update(folder, state=state, attempt=ended, provenance=records.device(), **changes)
+
+
+def set_aside(folder: Path) -> None:
+    """Keep what there is of a run as `<id>.previous`, instead of what was kept there before."""
+    if folder.is_dir():
+        previous = folder.with_name(f"{folder.name}.previous")
+        shutil.rmtree(previous, ignore_errors=True)
+        os.replace(folder, previous)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn "no space left" into a sentence that names the place; what was there before is still whole."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        message = f"disk full while writing {folder}: what was there is whole; make room and run it again"
+        raise OSError(error.errno, message) from error
+
+
+def _write(folder: Path, sheet: Mapping[str, Any]) -> None:
+    with writing(folder):
+        files.write_json(folder / NAME, records.plain(sheet))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time; the lock goes with its process."""
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

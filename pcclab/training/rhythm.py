@@ -1,0 +1,109 @@
+"""When a training looks at the development set, saves, and says how far it is."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from pcclab.progress import Progress
+from pcclab.training.settings import FitSettings
+
+NEVER = 10**9
+
+
+def arguments(
+    settings: FitSettings, folder: Path, rows: int, least: int, device: torch.device
+) -> TrainingArguments:
+    """The Trainer's arguments; everything about its own logging, saving and evaluating is left to `Rhythm`."""
+    rest = rows % settings.batch_size
+    chosen = TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=settings.batch_size,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup_steps,
+        max_grad_norm=settings.max_grad_norm,
+        lr_scheduler_type="linear",
+        optim="adamw_torch",
+        bf16=settings.dtype == "bfloat16",
+        seed=settings.seed,
+        data_seed=settings.seed,
+        use_cpu=device.type == "cpu",
+        # A last batch too small for the loss is left out of the epoch, and the history says so.
+        dataloader_drop_last=0 < rest < least,
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+        logging_strategy="steps",
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        eval_strategy="no",
+        save_strategy="steps",
+        save_steps=NEVER,
+        metric_for_best_model="eval_spearman",
+        greater_is_better=True,
+        disable_tqdm=True,
+        report_to="none",
+        log_level="error",
+    )
+    steps = settings.max_steps
+    if steps < 0:
+        steps = math.ceil(settings.epochs * max(1, math.ceil(rows / settings.batch_size)))
+    if settings.warmup_steps >= steps > 1:
+        warnings.warn(
+            f"warmup_steps is {settings.warmup_steps} and the training has {steps} steps: the learning rate never "
+            "reaches its peak",
+            stacklevel=4,
+        )
+    # One process, one device: several go through a launcher, not through torch's DataParallel.
+    _ = chosen.device
+    chosen._n_gpu = min(chosen.n_gpu, 1)
+    return chosen
+
+
+class Rhythm(TrainerCallback):
+    """Looks every so many steps and at the end; saves at a new best, after so many seconds, and at the end.
+
+    Args:
+        look: whether there is a development set.
+        keep: whether checkpoints outlive the training.
+    """
+
+    def __init__(self, settings: FitSettings, *, look: bool, keep: bool) -> None:
+        self.settings, self.look, self.keep = settings, look, keep
+        self.began = self.saved = time.monotonic()
+        self.loss = self.dev = ""
+        self._progress: Progress | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.saved = time.monotonic()
+        self._progress = Progress("training", state.max_steps, "steps").__enter__()
+        self._progress.done = state.global_step
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        last = state.global_step >= state.max_steps
+        every = self.settings.evaluate_every
+        control.should_evaluate = self.look and (last or bool(every and state.global_step % every == 0))
+        due = time.monotonic() - self.saved >= self.settings.checkpoint_seconds
+        control.should_save = self.keep and (last or due)
+        if self._progress is not None:
+            self._progress.advance(1, f"{self.loss} {self.dev}".strip())
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **kw: Any
+    ) -> None:
+        if "loss" in logs:
+            self.loss = f"loss {logs['loss']:.4f}"
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kw: Any) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(None, None, None)

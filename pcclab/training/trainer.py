@@ -1,0 +1,225 @@
+"""`fit`: transformers' Trainer with exact whole-batch losses, whole checkpoints and selection on a development set."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import PrinterCallback, Trainer
+
+from pcclab import files
+from pcclab.data import ScoredPairs, Triplets
+from pcclab.encoders import Encoder
+from pcclab.training import cached, checkpoints, rhythm
+from pcclab.training.history import History
+from pcclab.training.objectives import Loss, Objective, bind
+from pcclab.training.selection import Development
+from pcclab.training.settings import FitSettings
+
+LINES = "lines.json"
+
+
+class Run(Protocol):
+    """What `fit` asks of a run: a folder for checkpoints, and a line for every step."""
+
+    @property
+    def checkpoints(self) -> Path: ...
+
+    def log(self, step: int, **metrics: Any) -> None: ...
+
+
+def fit(
+    encoder: Encoder,
+    table: ScoredPairs | Triplets,
+    loss: str | Loss,
+    *,
+    parameters: Any,
+    run: Run | None = None,
+    dev: ScoredPairs | None = None,
+    options: dict[str, Any] | None = None,
+) -> History:
+    """Train an encoder in place, and leave it with the weights that were best on `dev`.
+
+    Args:
+        encoder: changed in place.
+        table: `ScoredPairs` for a loss on (similarity, gold), `Triplets` for one on (anchor, positive, negative).
+        loss: name in `pcclab.losses.CATALOGUE`, or such a function.
+        parameters: `FitSettings`, a mapping of its fields, or anything with attributes so named.
+        run: where checkpoints and metrics go. A finished training is loaded instead of repeated, an interrupted one
+            goes on from its newest whole checkpoint with the same result to the bit on a CPU. None keeps nothing.
+        dev: rated pairs for selecting the step, never a test set; None keeps the last step.
+        options: keyword arguments of the loss, such as ``{"temperature": 0.05}``.
+
+    Raises: ValueError for parameters, tables or options that do not fit, a loss that is not finite, or a folder that
+        holds another training; OSError when the disk has no room for the checkpoints. All but the loss are raised
+        before the first step.
+    """
+    settings = FitSettings.of(parameters)
+    objective = bind(table, loss, options)
+    # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
+    columns = [encoder.tokenize(column) for column in objective.columns]
+    development = Development(encoder, dev) if dev is not None else None
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = run.checkpoints if run is not None else Path(scratch)
+        if run is not None or development is not None:
+            _room(folder, encoder)
+        if run is not None:
+            identity = {
+                "loss": objective.name,
+                "options": dict(options or {}),
+                "settings": asdict(settings),
+                "table": table.fingerprint,
+                "dev": dev.fingerprint if dev is not None else None,
+                "encoder": encoder.fingerprint,
+            }
+            checkpoints.same_training(folder, identity)
+            if files.is_complete(folder / "final"):
+                encoder.trunk.load_state_dict(load_file(folder / "final" / "model.safetensors"))
+                return History.load(folder / "history.json")
+        trainer = _Trainer(encoder, objective, columns, settings, folder, development, run)
+        return trainer.fit()
+
+
+class _Trainer(Trainer):
+    """The Trainer's loop; the step, the look at the development set and the checkpoint are this lab's."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        objective: Objective,
+        columns: list[list[list[int]]],
+        settings: FitSettings,
+        folder: Path,
+        development: Development | None,
+        run: Run | None,
+    ) -> None:
+        self.encoder, self.objective, self.columns, self.settings = encoder, objective, columns, settings
+        self.folder, self.development, self.run = folder, development, run
+        self.lines: dict[int, dict[str, Any]] = {}
+        super().__init__(
+            model=encoder.trunk,
+            args=rhythm.arguments(settings, folder, len(objective), objective.least, encoder.device),
+            train_dataset=range(len(objective)),
+            data_collator=lambda rows: {"rows": torch.tensor(rows)},
+            callbacks=[watch := rhythm.Rhythm(settings, look=development is not None, keep=run is not None)],
+        )
+        self.remove_callback(PrinterCallback)
+        self.watch = watch
+
+    def fit(self) -> History:
+        """Train from the newest checkpoint or from the start, and leave the encoder with the selected weights."""
+        began = time.monotonic()
+        checkpoint = checkpoints.newest(self.folder)
+        resumed = checkpoints.step_of(checkpoint) if checkpoint else 0
+        before = 0.0
+        if checkpoint is not None:
+            earlier = json.loads((checkpoint / LINES).read_text(encoding="utf8"))
+            self.lines, before = {line["step"]: line for line in earlier["lines"]}, earlier["seconds"]
+        elif self.development is not None:
+            self.evaluate()
+        self.watch.began = began - before
+        self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        best = self._select()
+        self.encoder.trunk.eval()
+        history = History(
+            steps=tuple(self.lines[step] for step in sorted(self.lines)),
+            best_step=best,
+            best_dev=self.state.best_metric if self.development is not None else None,
+            seconds=round(time.monotonic() - self.watch.began, 3),
+            resumed_from=resumed,
+            left_out=len(self.objective) % self.settings.batch_size if self.args.dataloader_drop_last else 0,
+        )
+        if self.run is not None:
+            history.save(self.folder / "history.json")
+            self.encoder.save(self.folder / "final")
+            checkpoints.keep_only(self.folder, set())
+        return history
+
+    def _select(self) -> int:
+        if self.development is None:
+            return self.state.global_step
+        if self.state.best_global_step is None:
+            raise ValueError(
+                "the development score was undefined at every look: the embeddings collapsed; lower the learning rate"
+            )
+        best: int = self.state.best_global_step
+        if best != self.state.global_step:
+            weights = load_file(self.folder / f"{checkpoints.PREFIX}{best}" / "model.safetensors")
+            self.encoder.trunk.load_state_dict(weights)
+        return best
+
+    def training_step(self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Any = None) -> Tensor:
+        model.train()
+        rows = inputs["rows"].tolist()
+
+        def embed(ids: Tensor, mask: Tensor) -> Tensor:
+            with self.autocast_smart_context_manager():
+                return self.encoder.embed(ids, mask)
+
+        return cached.backward(
+            embed,
+            [column[row] for column in self.columns for row in rows],
+            self.objective.loss(rows),
+            pad_id=self.encoder.tokenizer.pad_token_id,
+            padding_side=self.encoder.tokenizer.padding_side,
+            device=self.args.device,
+            micro_tokens=self.settings.micro_tokens,
+            keep_tokens=self.settings.keep_tokens,
+            scale=self.accelerator.backward,
+        )
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Spearman x 100 on the development set; a new best is checkpointed."""
+        assert self.development is not None
+        score = self.development.score()
+        self.note(self.state.global_step, dev_spearman=score)
+        self.watch.dev = f"dev {score:.2f}"
+        if self.state.global_step and score > (self.state.best_metric or float("-inf")):
+            self.control.should_save = True
+        self.control.should_evaluate = False
+        return {"eval_spearman": score}
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        names = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate"}
+        if metrics := {ours: logs[theirs] for theirs, ours in names.items() if theirs in logs}:
+            self.note(self.state.global_step, **metrics)
+
+    def note(self, step: int, **metrics: float) -> None:
+        """Remember metrics of a step, and pass them on to the run."""
+        self.lines.setdefault(step, {"step": step}).update(metrics)
+        if self.run is not None:
+            self.run.log(step, **metrics)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        # Weights only: the Trainer would add a pickle of its arguments, which nobody here reads.
+        self.model.save_pretrained(output_dir or self.args.output_dir, state_dict=state_dict)
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        step = self.state.global_step
+        target = self.folder / f"{checkpoints.PREFIX}{step}"
+        earlier = {"lines": list(self.lines.values()), "seconds": time.monotonic() - self.watch.began}
+        files.write_json(target / LINES, earlier)
+        files.close_folder(target)
+        # Only now that this one is whole may older ones go.
+        checkpoints.keep_only(self.folder, {step, self.state.best_global_step or step})
+        self.watch.saved = time.monotonic()
+
+
+def _room(folder: Path, encoder: Encoder) -> None:
+    """Refuse to start where the disk cannot hold the checkpoints: weights, two moments of each, and twice that."""
+    need = 7 * sum(p.numel() * p.element_size() for p in encoder.trunk.parameters())
+    free = shutil.disk_usage(folder).free
+    if free < need:
+        raise OSError(
+            f"training needs {need / 1e6:,.0f} MB for checkpoints in {folder} and the disk has {free / 1e6:,.0f} MB free: "
+            "make room or move the checkout"
+        )

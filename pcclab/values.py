@@ -1,0 +1,80 @@
+"""Values as people write them: a YAML file with the line of each name, and `name=value` on a command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def read_yaml(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, int]]:
+    """The mapping in a YAML file, and the line of each of its names.
+
+    Raises: FileNotFoundError; ValueError for text that is not YAML, not a mapping, or that gives a name twice.
+    """
+    path = Path(path)
+    if not path.is_file():
+        there = ", ".join(sorted(file.name for file in path.parent.glob("*.yaml")))
+        raise FileNotFoundError(f"no parameter file {path}: its folder holds {there or 'none'}")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise ValueError(f"{path}{line}: not YAML ({problem}): write lines `name: value`") from None
+    if not isinstance(values, dict) or not isinstance(node, yaml.MappingNode):
+        raise ValueError(f"{path}: holds {type(values).__name__}, wanted lines `name: value`")
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise ValueError(f"{path}, line {line}: {name} stands in line {lines[name]} already: remove one of them")
+        lines[name] = line
+    return {str(name): value for name, value in values.items()}, lines
+
+
+def read_assignments(texts: Iterable[str], *, words: Collection[str], lists: Collection[str]) -> dict[str, Any]:
+    """`name=value` texts to values, typed as papermill's `-p` types them: `1e-4` is a number here.
+
+    Args:
+        texts: one assignment each.
+        words: names whose value is text, whatever it looks like.
+        lists: names whose value is a list, given with commas between its items.
+
+    Raises: ValueError for a text without `=` or a name given twice.
+
+    >>> read_assignments(["rate=1e-4", "levels=keep,filter", "prompt=no"], words=["prompt"], lists=["levels"])
+    {'rate': 0.0001, 'levels': ['keep', 'filter'], 'prompt': 'no'}
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise ValueError(f"-p {text!r}: write NAME=VALUE, such as -p seed=3")
+        if name in values:
+            raise ValueError(f"-p {text!r}: {name} was given already: give it once")
+        if name in words:
+            values[name] = value
+        elif name in lists:
+            values[name] = [item.strip() for item in value.strip("[] ").split(",") if item.strip()]
+        else:
+            values[name] = _number(value)
+    return values
+
+
+def _number(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)

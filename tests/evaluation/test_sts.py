@@ -1,0 +1,87 @@
+"""The seven tasks: published scores on the real data, and tables that never hide what is undefined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pcclab import data, encoders, evaluation
+from pcclab.data import ScoredPairs
+
+
+class Lookup:
+    """An encoder that counts what it is asked."""
+
+    def __init__(self, vectors):
+        self.vectors, self.asked = vectors, []
+
+    def encode(self, sentences):
+        self.asked += sentences
+        return np.stack([self.vectors(text) for text in sentences])
+
+
+def angle(text):
+    """A direction that is a function of the text, and no two alike."""
+    vector = np.random.default_rng(list(text.encode())).normal(size=6)
+    return vector / np.linalg.norm(vector)
+
+
+def test_every_distinct_sentence_of_the_suite_is_asked_once():
+    encoder = Lookup(angle)
+    evaluation.sts(encoder, source="synthetic")
+    tables = [data.load(name, source="synthetic") for name in data.STS_TASKS]
+    assert sorted(encoder.asked) == sorted({text for t in tables for text in (*t.first, *t.second)})
+
+
+def test_scores_are_scipys_over_all_and_by_subset():
+    results = evaluation.sts(Lookup(angle), source="synthetic")
+    for name, task in results.tasks.items():
+        table = data.load(name, source="synthetic")
+        cosines = np.array([angle(a) @ angle(b) for a, b in zip(table.first, table.second, strict=True)])
+        assert task.spearman == pytest.approx(100 * stats.spearmanr(cosines, table.gold).statistic)
+        assert task.pearson == pytest.approx(100 * stats.pearsonr(cosines, table.gold).statistic)
+        subset = np.array(table.subset)
+        for part, (pairs, spearman, _) in task.subsets.items():
+            rows = subset == part
+            assert pairs == rows.sum()
+            assert spearman == pytest.approx(100 * stats.spearmanr(cosines[rows], table.gold[rows]).statistic)
+        if task.subsets:
+            values = [s for _, s, _ in task.subsets.values()]
+            weights = [n for n, _, _ in task.subsets.values()]
+            assert task.mean == pytest.approx(np.mean(values))
+            assert task.wmean == pytest.approx(np.average(values, weights=weights))
+    assert results.average == pytest.approx(np.mean(list(results.scores.values())))
+    assert results.average6 == pytest.approx(np.mean([results.scores[name] for name in data.STS_TASKS[:-1]]))
+
+
+def test_an_undefined_score_is_a_word_and_spoils_its_average():
+    table = ScoredPairs(("a", "b", "c"), ("d", "e", "f"), [0.0, 1.0, 2.0])
+    results = evaluation.sts_pairs(Lookup(lambda text: np.ones(3)), {"stsb": table})
+    assert results.scores == {"stsb": None} and results.average is None
+    frame = results.to_frame()
+    assert frame.loc["stsb", "spearman"] == "undefined" and frame.loc["average", "spearman"] == "undefined"
+    assert "constant scores rank nothing" in str(results)
+    assert results.to_dict()["average"] == "undefined"
+
+
+def test_wrong_tasks_and_wrong_encoders_are_refused():
+    with pytest.raises(ValueError, match="unknown STS task 'sts17': choose among sts12"):
+        evaluation.sts(Lookup(angle), tasks=["sts17"], source="synthetic")
+    with pytest.raises(ValueError, match="no tasks to judge"):
+        evaluation.sts(Lookup(angle), tasks=[], source="synthetic")
+
+    class Short:
+        def encode(self, sentences):
+            return np.ones((len(sentences) - 1, 2))
+
+    with pytest.raises(ValueError, match="the encoder gave 2 embeddings for 3 sentences"):
+        evaluation.sts_pairs(Short(), {"x": ScoredPairs(("a", "a"), ("b", "c"), [1.0, 2.0])})
+
+
+@pytest.mark.real_data
+def test_minilm_meets_its_published_scores(senteval):
+    results = evaluation.sts(encoders.load("minilm"), source=senteval)
+    published = [72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15]
+    np.testing.assert_allclose(list(results.scores.values()), published, atol=0.02)
+    assert results.average == pytest.approx(78.87, abs=0.02)

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import re
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
+
+from pcclab import ceiling, plots
+from pcclab.plots import style
+
+TASKS = ["sts12", "sts13", "stsb", "sickr"]
+FORMULAS: tuple[ceiling.Formula, ...] = ("paper", "midrank")
+
+
+def shares() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"share": p, "formula": formula, "spearman": ceiling.from_shares([p, 1 - p], formula=formula)}
+        for formula in FORMULAS
+        for p in np.linspace(0.01, 0.99, 99)
+    )
+
+
+def levels() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"levels": m, "formula": formula, "spearman": ceiling.levels(m, formula=formula)}
+        for formula in FORMULAS
+        for m in range(2, 8)
+    )
+
+
+def hardening() -> pd.DataFrame:
+    gold, rows = np.arange(100), []
+    for places, h in itertools.product((2, 6), (1, 10, 100, 1e4)):
+        scores = ceiling.sigmoid_scorer(gold, h, decimals=places)
+        rows.append({"hardness": h, "decimals": places, "spearman": ceiling.spearman(scores, gold)})
+    return pd.DataFrame(rows)
+
+
+def scorers() -> pd.DataFrame:
+    gold = np.linspace(0, 5, 50)
+    parts = ({"gold": gold, "score": ceiling.sigmoid_scorer(gold, h), "hardness": h} for h in (4, 40))
+    return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
+
+
+def scores() -> pd.DataFrame:
+    runs = {"baseline": [72.4, 80.6, 82.0, 77.2], "filter": [73.2, 81.7, 83.4, 83.1], "keep": [75.1, 87.2, 85.7, 83.0]}
+    return pd.DataFrame(
+        {"task": task, "run": run, "spearman": value, "low": value - 1, "high": value + 1}
+        for run, values in runs.items()
+        for task, value in zip(TASKS, values, strict=True)
+    )
+
+
+def training() -> pd.DataFrame:
+    steps = np.arange(1, 21)
+    return pd.DataFrame({"step": steps, "loss": 1 / steps, "dev": np.where(steps % 5 == 0, 80 + steps / 10, math.nan)})
+
+
+def cosines() -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    gold = np.round(draw.uniform(0, 5, 300), 1)
+    return pd.DataFrame({"gold": gold, "similarity": np.tanh(gold / 4) + draw.normal(0, 0.1, 300)})
+
+
+def leaked() -> pd.DataFrame:
+    return pd.DataFrame(
+        [[32.2, 39.8, 0.9, 0.0], [5.0, 90.0, 1.0, 0.0]], index=["stsb train", "stsb dev"], columns=TASKS
+    )
+
+
+def gold() -> pd.DataFrame:
+    return pd.DataFrame({"task": TASKS, "spearman": [0.8679, 0.8668, 0.8668, 0.8665]})
+
+
+PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
+    "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
+    "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
+    "gold_ceilings": (plots.gold_ceilings, gold, plots.COLUMN),
+    "hardening": (plots.hardening, hardening, plots.COLUMN),
+    "scorer_scatter": (plots.scorer_scatter, scorers, plots.COLUMN),
+    "stage_levels": (plots.stage_levels, scores, plots.TEXT),
+    "training_curve": (plots.training_curve, training, plots.COLUMN),
+    "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
+    "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
+}
+every = pytest.mark.parametrize("name", PLOTS)
+
+
+def figure(ax: Axes) -> Figure:
+    whole = ax.get_figure(root=True)
+    assert whole is not None
+    return whole
+
+
+def saved(ax: Axes, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    with plots.paper_style():
+        figure(ax).savefig(buffer, format=kind, metadata={"CreationDate": None} if kind == "pdf" else {})
+    return buffer.getvalue()
+
+
+def words(ax: Axes) -> list[str]:
+    figure(ax).draw_without_rendering()
+    return [text.get_text() for text in figure(ax).findobj(Text) if isinstance(text, Text) and text.get_text()]
+
+
+# What holds for every figure
+
+
+def test_every_public_plot_is_tested_here() -> None:
+    assert set(plots.__all__) == {*PLOTS, "COLUMN", "TEXT", "paper_style"}
+
+
+@every
+def test_prints_at_its_width_with_embedded_fonts(name: str) -> None:
+    draw, frame, width = PLOTS[name]
+    pdf = saved(draw(frame()), "pdf")
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", pdf)
+    assert box is not None
+    assert float(box[1]) / 72 == pytest.approx(width, abs=0.01)
+    content = pdf + b"".join(_inflated(pdf))
+    assert b"STIXGeneral" in content
+    assert b"/Type3" not in content
+    assert b"DejaVu" not in content
+
+
+def _inflated(pdf: bytes) -> list[bytes]:
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    return [zlib.decompress(stream) for stream in streams if stream[:1] == b"x"]
+
+
+@every
+@pytest.mark.parametrize("kind", ["pdf", "png"])
+def test_same_numbers_give_the_same_bytes(name: str, kind: str) -> None:
+    draw, frame, _ = PLOTS[name]
+    assert saved(draw(frame()), kind) == saved(draw(frame()), kind)
+
+
+@every
+def test_leaves_no_trace(name: str) -> None:
+    from matplotlib import pyplot
+
+    draw, frame, _ = PLOTS[name]
+    settings, given_frame = dict(matplotlib.rcParams), frame()
+    draw(given_frame)
+    assert dict(matplotlib.rcParams) == settings
+    assert pyplot.get_fignums() == []
+    pd.testing.assert_frame_equal(given_frame, frame())
+
+
+@every
+def test_draws_where_it_is_told(name: str) -> None:
+    draw, frame, _ = PLOTS[name]
+    left, right = Figure(figsize=(6, 3)).subplots(1, 2)
+    assert draw(frame(), right) is right
+    assert right.has_data()
+    assert not left.has_data()
+
+
+@every
+def test_nothing_is_cut_off(name: str) -> None:
+    draw, frame, _ = PLOTS[name]
+    ax = draw(frame())
+    page = figure(ax)
+    saved(ax, "png")
+    shown = [t for t in page.findobj(Text) if isinstance(t, Text) and t.get_visible() and t.get_text().strip()]
+    inside = page.get_window_extent().padded(2)
+    axis_labels = {label for axes in page.axes for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]}
+    boxes = [text.get_window_extent() for text in shown if text not in axis_labels]
+    assert len(boxes) >= 2 or name == "leakage_matrix"
+    assert all(inside.containsx(box.x0) and inside.containsx(box.x1) for box in boxes)
+    assert all(inside.containsy(box.y0) and inside.containsy(box.y1) for box in boxes)
+
+
+@every
+def test_names_the_columns_it_needs(name: str) -> None:
+    draw, frame, _ = PLOTS[name]
+    if name != "leakage_matrix":
+        with pytest.raises(ValueError, match=r"with \['other'\]: this plot needs"):
+            draw(pd.DataFrame({"other": [1, 2]}))
+    with pytest.raises(ValueError, match="frame of 0 rows"):
+        draw(frame().head(0))
+
+
+@pytest.mark.parametrize("name", sorted(set(PLOTS) - {"training_curve"}))
+def test_refuses_an_undefined_number(name: str) -> None:
+    draw, frame, _ = PLOTS[name]
+    damaged = frame()
+    column = damaged.select_dtypes("number").columns[0]
+    damaged.loc[damaged.index[1], column] = math.nan
+    with pytest.raises(ValueError, match=f"{column} of row .* is undefined"):
+        draw(damaged)
+
+
+# The style
+
+
+def test_series_differ_without_colour() -> None:
+    assert len({look.marker for look in style.LOOKS}) == len(style.LOOKS) == len({look.line for look in style.LOOKS})
+
+
+def test_style_ends_with_its_block() -> None:
+    before = dict(matplotlib.rcParams)
+    with plots.paper_style():
+        inside = matplotlib.rcParams
+        assert (inside["pdf.fonttype"], inside["ps.fonttype"], inside["font.size"]) == (42, 42, 8)
+        assert inside["savefig.bbox"] is None, "a tight box would change the printed width"
+        assert "STIXGeneral" in FontProperties().get_name()
+    assert dict(matplotlib.rcParams) == before
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=8), st.floats(0, 10))
+def test_spread_keeps_order_distance_and_centre(places: list[float], gap: float) -> None:
+    moved = np.array(style.spread(places, gap))
+    order = np.argsort(places, kind="stable")
+    assert (np.diff(moved[order]) >= gap - 1e-9).all()
+    assert moved.sum() == pytest.approx(sum(places), abs=1e-6)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=8, unique=True))
+def test_spread_leaves_what_is_far_enough(places: list[int]) -> None:
+    assert style.spread(places, 1.0) == pytest.approx(places)
+
+
+# What each figure shows
+
+
+def test_share_curve_marks_both_maxima() -> None:
+    assert {"equation 2: 0.875", "mid-ranks: 0.866"} <= set(words(plots.ceiling_over_share(shares())))
+
+
+def test_gold_ceilings_stand_beside_both_limits() -> None:
+    ax = plots.gold_ceilings(gold())
+    assert {"0.8679", "mid-ranks 0.866", "equation 2 0.875", "STS12", "SICK-R"} <= set(words(ax))
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["STS12", "STS13", "STS-B", "SICK-R"]
+
+
+@pytest.mark.parametrize("lowest", [0.866, 0.3])
+def test_hardening_shows_the_whole_curve(lowest: float) -> None:
+    ax = plots.hardening(pd.DataFrame({"hardness": [1.0, 10.0], "spearman": [1.0, lowest]}))
+    assert ax.get_ylim()[0] < lowest
+    assert horizontals(ax) == pytest.approx([ceiling.MIDRANK_LIMIT, ceiling.PAPER_LIMIT])
+
+
+def horizontals(ax: Axes) -> list[float]:
+    lines: list[Any] = [line.get_ydata() for line in ax.lines]
+    return sorted(float(y[0]) for y in lines if len(y) == 2 and y[0] == y[1])
+
+
+def test_key_figure_shows_runs_tasks_and_both_ceilings() -> None:
+    ax = plots.stage_levels(scores())
+    assert horizontals(ax) == pytest.approx([100 * math.sqrt(3) / 2, 87.5])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["STS12", "STS13", "STS-B", "SICK-R", "Avg."]
+    assert {"baseline 78.05", "filter 80.35", "keep 82.75"} <= set(words(ax))
+
+
+def test_key_figure_takes_a_given_average_as_it_is() -> None:
+    rows = pd.DataFrame({"task": "Avg.", "run": ["baseline", "filter", "keep"], "spearman": [78.87, 80.83, 84.3]})
+    shown = words(plots.stage_levels(pd.concat([scores(), rows], ignore_index=True).drop(columns=["low", "high"])))
+    assert {"baseline 78.87", "filter 80.83", "keep 84.30"} <= set(shown)
+
+
+def test_key_figure_keeps_its_labels_apart() -> None:
+    frame = scores().assign(spearman=80.0)
+    ax = plots.stage_levels(frame)
+    saved(ax, "png")
+    labels = sorted((t.get_window_extent() for t in ax.texts if t.get_text().endswith("80.00")), key=lambda box: box.y0)
+    assert len(labels) == 3
+    assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(labels))
+
+
+def test_training_curve_has_an_axis_for_each_quantity() -> None:
+    ax = plots.training_curve(training())
+    loss, dev = figure(ax).axes
+    assert (loss.get_ylabel(), dev.get_ylabel()) == ("training loss", "dev Spearman")
+    assert np.asarray(dev.lines[0].get_xdata()).tolist() == [5, 10, 15, 20]
+    assert len(figure(plots.training_curve(training().drop(columns="dev"))).axes) == 1
+
+
+def test_every_pair_is_in_one_group() -> None:
+    frame = cosines()
+    shown = words(plots.similarity_by_gold(frame))
+    groups = np.floor(frame["gold"] + 0.5).value_counts()
+    assert {f"{count}" for count in groups} <= set(shown)
+    assert groups.sum() == len(frame)
+
+
+def test_one_cosine_for_all_pairs_is_still_a_figure() -> None:
+    assert plots.similarity_by_gold(cosines().assign(similarity=0.5)).has_data()
+
+
+def test_leakage_cells_are_written_out() -> None:
+    shown = words(plots.leakage_matrix(leaked()))
+    assert {"32.2", "39.8", "0.9", "90.0", "STS-B train", "STS-B dev"} <= set(shown)
+    assert shown.count("0") == 2

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pcclab import tables
+
+SCORES = pd.DataFrame(
+    {"STS12": [72.371, 73.2349, 73.2351], "SICK-R": [77.15, math.nan, 82.856], "pairs": [3108, 10, 4927]},
+    index=pd.Index(["baseline", "filter", "keep"], name="run"),
+)
+words = st.text(st.characters(codec="utf8", exclude_categories=("Cc", "Cs")), max_size=12)
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a Markdown table, split at the bars that are not escaped."""
+    return [[cell.strip() for cell in re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1]] for line in text.splitlines()]
+
+
+def test_markdown_rounds_and_aligns() -> None:
+    head, rule, first, second, _ = rows(tables.markdown(SCORES))
+    assert head == ["run", "STS12", "SICK-R", "pairs"]
+    assert rule == [":---", "---:", "---:", "---:"]
+    assert first == ["baseline", "72.37", "77.15", "3108"]
+    assert second == ["filter", "73.23", "undefined", "10"]
+
+
+def test_best_is_bold_and_ties_as_printed_share_it() -> None:
+    body = rows(tables.markdown(SCORES, bold="max"))[2:]
+    assert [row[1] for row in body] == ["72.37", "73.23", "**73.24**"]
+    assert [row[2] for row in body] == ["77.15", "undefined", "**82.86**"]
+    body = rows(tables.markdown(SCORES, bold="max", decimals=1))[2:]
+    assert [row[1] for row in body] == ["72.4", "**73.2**", "**73.2**"]
+
+
+def test_bold_looks_where_it_is_told() -> None:
+    body = rows(tables.markdown(SCORES, bold="min", columns=["SICK-R"]))[2:]
+    assert [row[1:] for row in body] == [
+        ["72.37", "**77.15**", "3108"],
+        ["73.23", "undefined", "10"],
+        ["73.24", "82.86", "4927"],
+    ]
+
+
+def test_latex_is_booktabs_with_everything_escaped() -> None:
+    frame = pd.DataFrame({"R_s & more": ["50 %", "a\\b~c^d"], "$x$": [1.005, -0.001]}, index=["{one}", "#2"])
+    assert tables.latex(frame, bold="max").splitlines() == [
+        r"\begin{tabular}{llr}",
+        r"\toprule",
+        r" & R\_s \& more & \$x\$ \\",
+        r"\midrule",
+        r"\{one\} & 50 \% & \textbf{1.00} \\",
+        r"\#2 & a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d & 0.00 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_latex_float_carries_caption_and_label() -> None:
+    lines = tables.latex(SCORES, caption=r"Spearman $\times$ 100.", label="tab:sts").splitlines()
+    assert lines[:3] == [r"\begin{table}", r"\centering", r"\begin{tabular}{lrrr}"]
+    assert lines[-3:] == [r"\caption{Spearman $\times$ 100.}", r"\label{tab:sts}", r"\end{table}"]
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf, None, pd.NA, pd.NaT, np.float32("nan")])
+def test_a_missing_cell_is_the_word_undefined(missing: object) -> None:
+    frame = pd.DataFrame({"score": pd.Series([1.5, missing], dtype=object)})
+    for text in (tables.markdown(frame), tables.latex(frame)):
+        assert "undefined" in text
+        assert not re.search(r"nan|inf\b|NA|NaT|None", text)
+
+
+def test_a_missing_cell_prints_what_it_is_told() -> None:
+    assert rows(tables.markdown(SCORES, missing="not given"))[3][2] == "not given"
+    assert r"filter & 73.23 & not\_given &" in tables.latex(SCORES, missing="not_given")
+
+
+def test_a_column_of_nothing_but_missing_has_no_best() -> None:
+    frame = pd.DataFrame({"score": [math.nan, math.nan]})
+    assert [row[1] for row in rows(tables.markdown(frame, bold="max"))[2:]] == ["undefined", "undefined"]
+
+
+def test_levels_of_an_index_are_joined() -> None:
+    index = pd.MultiIndex.from_tuples([("OPT", "STH"), ("OPT", "")], names=["model", "prompt"])
+    frame = pd.DataFrame([[1.0], [2.0]], index=index, columns=pd.MultiIndex.from_tuples([("all", "Avg.")]))
+    text = rows(tables.markdown(frame))
+    assert [row[0] for row in text] == ["model / prompt", ":---", "OPT / STH", "OPT"]
+    assert text[0][1] == "all / Avg."
+
+
+@given(st.lists(st.tuples(words, words), min_size=1, max_size=5))
+def test_no_text_breaks_a_table(pairs: list[tuple[str, str]]) -> None:
+    frame = pd.DataFrame({"a|b": [left for left, _ in pairs], "c&d": [right for _, right in pairs]})
+    marked, set_ = tables.markdown(frame).splitlines(), tables.latex(frame).splitlines()
+    assert len(marked) == 2 + len(pairs)
+    assert len(set_) == 6 + len(pairs)
+    for line in marked:
+        assert len(re.findall(r"\|", line.replace(r"\\", "").replace(r"\|", ""))) == 4
+    for line in [set_[2], *set_[4:-2]]:
+        assert line.endswith(r" \\")
+        assert len(re.findall("&", line.replace(r"\&", ""))) == 2
+
+
+def test_the_frame_stays_as_it_was() -> None:
+    before = SCORES.copy()
+    tables.latex(SCORES, bold="max")
+    pd.testing.assert_frame_equal(SCORES, before)
+
+
+def test_bad_input_is_one_clear_error() -> None:
+    with pytest.raises(ValueError, match="0 rows"):
+        tables.markdown(SCORES.head(0))
+    with pytest.raises(ValueError, match="decimals=-1"):
+        tables.latex(SCORES, decimals=-1)
+    with pytest.raises(ValueError, match="bold='best'"):
+        tables.markdown(SCORES, bold="best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"no column .*'STS13'.*there are .*'STS12'"):
+        tables.markdown(SCORES, bold="max", columns=["STS13"])
+    with pytest.raises(ValueError, match="label='tab:x' without a caption"):
+        tables.latex(SCORES, label="tab:x")

@@ -1,0 +1,290 @@
+"""`fit`: it learns, selects on development pairs only, resumes to the bit, and refuses before it works."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from pcclab import data, encoders, evaluation, files, losses, training
+from pcclab.data import ScoredPairs
+from pcclab.training import checkpoints
+
+FAST = {"batch_size": 16, "learning_rate": 1e-3, "max_steps": 6, "evaluate_every": 2}
+
+
+class Folder:
+    """A run, as `fit` sees one."""
+
+    def __init__(self, path: Path) -> None:
+        self.checkpoints, self.logged = path, []
+        path.mkdir(exist_ok=True)
+
+    def log(self, step, **metrics):
+        self.logged.append((step, metrics))
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return data.load("stsb", split="train", source="synthetic").select(np.arange(96))
+
+
+@pytest.fixture(scope="module")
+def dev():
+    return data.dev_pairs(source="synthetic").select(np.arange(60))
+
+
+def weights(encoder):
+    return {name: value.clone() for name, value in encoder.trunk.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_pearson_lifts_the_development_score(pairs, dev):
+    encoder = encoders.load("tiny")
+    history = training.fit(
+        encoder, pairs, "pearson", parameters={**FAST, "max_steps": 40, "evaluate_every": 10}, dev=dev
+    )
+    frame = history.to_frame()
+    assert frame.loss.iloc[-5:].mean() < frame.loss.dropna().iloc[:5].mean() - 0.1
+    assert history.best_dev > frame.dev_spearman[0]
+    # The encoder is left with the weights of the best look, not with the last ones.
+    reached = evaluation.sts_pairs(encoder, {"dev": dev}).scores["dev"]
+    assert reached == pytest.approx(history.best_dev, abs=0.01)
+    assert history.best_dev == frame.dev_spearman.iloc[1:].max()
+
+
+def test_info_nce_pulls_entailments_closer_than_contradictions():
+    triplets = data.nli_triplets(source="synthetic")
+    encoder = encoders.load("tiny")
+
+    def margin():
+        a, p, n = (encoder.encode(side, normalize=True) for side in (triplets.anchor, triplets.positive, triplets.negative))
+        return float(((a * p).sum(1) - (a * n).sum(1)).mean())
+
+    before = margin()
+    parameters = {"batch_size": 32, "learning_rate": 1e-3, "max_steps": 60}
+    history = training.fit(encoder, triplets, "info_nce", parameters=parameters, options={"temperature": 0.1})
+    assert margin() > before + 0.05
+    assert history.best_dev is None and history.best_step == 60
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_gives_others(pairs):
+    trained = []
+    for seed in (0, 0, 1):
+        encoder = encoders.load("tiny")
+        training.fit(encoder, pairs, "pearson", parameters={**FAST, "seed": seed})
+        trained.append(weights(encoder))
+    assert same(trained[0], trained[1]) and not same(trained[0], trained[2])
+
+
+def test_bounded_memory_does_not_change_the_training(pairs):
+    trained = []
+    for keep in (0, 10**6):
+        encoder = encoders.load("tiny")
+        parameters = {**FAST, "micro_tokens": 200, "keep_tokens": keep}
+        training.fit(encoder, pairs, "pearson", parameters=parameters)
+        trained.append(weights(encoder))
+    for name in trained[0]:
+        torch.testing.assert_close(trained[0][name], trained[1][name], atol=1e-5, rtol=1e-4)
+
+
+def test_a_finished_training_is_loaded_not_repeated(pairs, dev, tmp_path, monkeypatch):
+    run, encoder = Folder(tmp_path / "run"), encoders.load("tiny")
+    history = training.fit(encoder, pairs, "pearson", parameters=FAST, run=run, dev=dev)
+    assert sorted(p.name for p in run.checkpoints.iterdir()) == ["final", "history.json", "training.json"]
+    assert {step for step, _ in run.logged} == set(range(7))
+    monkeypatch.setattr(training.trainer.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
+    again = encoders.load("tiny")
+    assert training.fit(again, pairs, "pearson", parameters=FAST, run=run, dev=dev) == history
+    assert same(weights(encoder), weights(again))
+    assert np.array_equal(encoders.load(run.checkpoints / "final").encode(["rain"]), again.encode(["rain"]))
+
+
+def test_another_training_in_the_folder_is_refused(pairs, tmp_path):
+    run = Folder(tmp_path / "run")
+    training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, run=run)
+    with pytest.raises(ValueError, match="holds a training with table .* move that folder away"):
+        training.fit(encoders.load("tiny"), pairs.select(np.arange(90)), "pearson", parameters=FAST, run=run)
+    with pytest.raises(ValueError, match="holds a training with encoder"):
+        training.fit(encoders.load("tiny", seed=1), pairs, "pearson", parameters=FAST, run=run)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from pcclab import data, encoders, training
+folder = Path(sys.argv[1])
+class Run:
+    checkpoints = folder
+    def log(self, step, **metrics):
+        print(step, flush=True)
+folder.mkdir(exist_ok=True)
+pairs = data.load("stsb", split="train", source="synthetic").select(np.arange(200))
+dev = data.dev_pairs(source="synthetic").select(np.arange(60))
+encoder = encoders.load("tiny")
+settings = training.FitSettings(
+    batch_size=16, learning_rate=1e-3, epochs=3, evaluate_every=5, checkpoint_seconds=0.0, micro_tokens=300, keep_tokens=0
+)
+history = training.fit(encoder, pairs, "pearson", parameters=settings, run=Run(), dev=dev)
+print("resumed from", history.resumed_from, "best", history.best_step, history.best_dev)
+"""
+
+
+def test_kill_minus_nine_and_again_gives_the_same_weights(tmp_path):
+    def start(name):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / name)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    with start("whole") as process:
+        whole = process.communicate()[0]
+    for until in (9, 27):  # killed twice: in the first epoch and in the third
+        with start("killed") as process:
+            for line in process.stdout:
+                if line.strip().isdigit() and int(line) >= until:
+                    break
+            process.send_signal(signal.SIGKILL)
+        assert not files.is_complete(tmp_path / "killed" / "final")
+    with start("killed") as process:
+        resumed = process.communicate()[0]
+    # Step 39 ends both; only the step the last part went on from differs.
+    assert "resumed from 0 best" in whole and "resumed from 0 best" not in resumed
+    assert whole.split("best")[1] == resumed.split("best")[1]
+    first, second = (load_file(tmp_path / name / "final" / "model.safetensors") for name in ("whole", "killed"))
+    assert same(first, second)
+    lines = [json.loads((tmp_path / name / "history.json").read_text())["steps"] for name in ("whole", "killed")]
+    assert lines[0] == lines[1]
+
+
+def interrupted(tmp_path, pairs):
+    """A run with two whole checkpoints, as a kill between them and the end leaves it."""
+    run = Folder(tmp_path / "run")
+
+    class Stop(Exception):
+        pass
+
+    class Dies(Folder):
+        def log(self, step, **metrics):
+            if step == 4:
+                raise Stop
+
+    with pytest.raises(Stop), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints, "keep_only", lambda folder, steps: None)
+        training.fit(
+            encoders.load("tiny"),
+            pairs,
+            "pearson",
+            parameters={**FAST, "checkpoint_seconds": 0.0},
+            run=Dies(run.checkpoints),
+        )
+    return run
+
+
+def test_half_written_checkpoints_do_not_count_and_damaged_ones_are_set_aside(pairs, tmp_path):
+    run = interrupted(tmp_path, pairs)
+    assert checkpoints.newest(run.checkpoints).name == "checkpoint-3"
+    half = run.checkpoints / "checkpoint-9"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"only the beginn")
+    assert checkpoints.newest(run.checkpoints).name == "checkpoint-3" and not half.exists()
+    broken = run.checkpoints / "checkpoint-3" / "model.safetensors"
+    broken.write_bytes(broken.read_bytes()[:500])
+    with pytest.warns(UserWarning, match="checkpoint-3 is damaged .* set aside as damaged-checkpoint-3"):
+        history = training.fit(
+            encoders.load("tiny"), pairs, "pearson", parameters={**FAST, "checkpoint_seconds": 0.0}, run=run
+        )
+    assert history.resumed_from == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 1}, "batch_size is 1: give a number at least 2"),
+        ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"learning_rate": "1e-4"}, "learning_rate is '1e-4'"),
+        ({"max_steps": 0}, "max_steps is 0"),
+        ({"dtype": "float16"}, "dtype is 'float16'"),
+        ({"learnig_rate": 1e-4}, "unknown training parameter 'learnig_rate'"),
+    ],
+)
+def test_bad_settings_are_told(pairs, change, message):
+    with pytest.raises(ValueError, match=message):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters={**FAST, **change})
+
+
+def test_tables_and_losses_must_fit(pairs):
+    encoder, triplets = encoders.load("tiny"), data.nli_triplets(source="synthetic")
+    with pytest.raises(ValueError, match="pearson takes .* Triplets does not hold: give ScoredPairs"):
+        training.fit(encoder, triplets, "pearson", parameters=FAST)
+    with pytest.raises(ValueError, match="unknown loss 'infonce': did you mean info_nce"):
+        training.fit(encoder, triplets, "infonce", parameters=FAST)
+    with pytest.raises(ValueError, match="pearson has no option 'temperature': it takes none"):
+        training.fit(encoder, pairs, "pearson", parameters=FAST, options={"temperature": 1})
+    with pytest.raises(ValueError, match=r"<lambda> takes \('x',\): a loss takes"):
+        training.fit(encoder, pairs, lambda x: x.sum(), parameters=FAST)
+    constant = ScoredPairs(pairs.first, pairs.second, np.full(len(pairs), 3.0))
+    with pytest.raises(ValueError, match="gold ratings are 3: there is no order to learn"):
+        training.fit(encoder, constant, "pearson", parameters=FAST)
+    with pytest.raises(ValueError, match="no order to select by"):
+        training.fit(encoder, pairs, "pearson", parameters=FAST, dev=constant)
+    with pytest.raises(ValueError, match=r"1 row\(s\): pearson compares the rows"):
+        training.fit(encoder, pairs.select([0]), "pearson", parameters=FAST)
+
+
+def test_a_loss_of_ones_own_trains(pairs):
+    def squared(similarity, gold, *, width=5.0):
+        return (similarity - gold / width).square().mean()
+
+    history = training.fit(
+        encoders.load("tiny"), pairs, squared, parameters={**FAST, "max_steps": 20}, options={"width": 5.0}
+    )
+    assert history.steps[-1]["loss"] < history.steps[0]["loss"]
+
+
+def test_a_last_batch_of_one_is_left_out_and_said(pairs):
+    parameters = {"batch_size": 19, "learning_rate": 1e-4}  # 96 = 5 x 19 + 1
+    history = training.fit(encoders.load("tiny"), pairs, "pearson", parameters=parameters)
+    assert history.left_out == 1 and len(history.steps) == 5
+
+
+def test_a_full_disk_is_told_before_the_first_step(pairs, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10))
+    with pytest.raises(OSError, match=r"training needs \d+ MB for checkpoints"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, run=Folder(tmp_path / "run"))
+
+
+def test_a_collapsed_model_is_told_not_scored(pairs, dev, monkeypatch):
+    monkeypatch.setattr(encoders.Encoder, "encode", lambda self, texts, **options: np.ones((len(texts), 4), np.float32))
+    with pytest.raises(ValueError, match="undefined at every look: the embeddings collapsed"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, dev=dev)
+
+
+def test_a_loss_that_is_not_finite_stops_at_once(pairs):
+    def broken(similarity, gold):
+        return losses.pearson(similarity, gold) * float("inf")
+
+    with pytest.raises(ValueError, match="the loss is inf"):
+        training.fit(encoders.load("tiny"), pairs, broken, parameters=FAST)
+
+
+def test_warm_up_longer_than_the_training_is_told(pairs):
+    with pytest.warns(UserWarning, match="warmup_steps is 50 and the training has 6 steps"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters={**FAST, "warmup_steps": 50})
+
+
+def test_bfloat16_activations_keep_float32_weights(pairs):
+    encoder = encoders.load("tiny")
+    history = training.fit(encoder, pairs, "pearson", parameters={**FAST, "dtype": "bfloat16"})
+    assert next(encoder.trunk.parameters()).dtype == torch.float32
+    assert all(np.isfinite(line["loss"]) for line in history.steps)
