@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from types import FrameType
 from typing import Annotated, Any
 
@@ -195,6 +196,7 @@ def main() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    warnings.formatwarning = lambda message, *rest, **more: f"pcclab: note: {message}\n"
     try:
         app(prog_name="pcclab")
     except (ValueError, OSError, RunFailed) as error:

@@ -49,7 +49,7 @@ class CeilingParameters(Parameters):
     n: int = Field(ge=4, le=100_000, description="sentence pairs of the worked example")
     share: float = Field(gt=0, lt=1, description="share of pairs the two-level scorer calls similar")
     levels: int = Field(ge=2, le=100, description="largest number of levels on the m-level curve")
-    hardness: float = Field(gt=0, le=1e4, description="slope of the sigmoid over the gold, per gold unit")
+    hardness: float = Field(gt=0, le=1e4, description="slope of the sigmoid, per share of the ranking")
 
 
 class TrainingParameters(Parameters):
@@ -64,7 +64,7 @@ class TrainingParameters(Parameters):
     lora_rank: int = Field(ge=0, le=4096, description="rank of the adapter; 0 trains all weights")
     lora_alpha: float = Field(gt=0, description="scale of the adapter")
     lora_dropout: float = Field(ge=0, lt=1, description="dropout in front of the adapter")
-    max_tokens: int = Field(ge=4, le=8192, description="tokens a text is cut at")
+    max_tokens: int = Field(ge=4, le=8192, description="tokens a text is cut at in training")
     learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate")
     weight_decay: float = Field(ge=0, lt=1, description="decay of the weights, by AdamW")
     warmup_steps: int = Field(ge=0, description="steps over which the learning rate rises")
@@ -75,7 +75,16 @@ class TrainingParameters(Parameters):
     evaluate_every: int = Field(ge=0, description="steps between two looks at the development set; 0: at the end only")
     micro_tokens: int = Field(ge=4, description="tokens embedded at once, padding included: bounds the memory")
     keep_tokens: int = Field(ge=0, description="a batch up to this many tokens keeps its graph: no second forward")
-    dtype: Literal["float32", "bfloat16"] = Field(description="number format of weights and activations")
+    dtype: Literal["float32", "bfloat16"] = Field(description="number format of activations in training")
+
+    def loading(self) -> dict[str, Any]:
+        """The keyword arguments of `pcclab.encoders.load` among these parameters."""
+        return {
+            "pooling": None if self.pooling == "default" else self.pooling,
+            "prompt": self.prompt,
+            "quantization": self.quantization,
+            "seed": self.seed,
+        }
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

@@ -24,7 +24,7 @@ def main(*, again: bool = False) -> None:
         told = "finished before, reused" if run.finished and not again else "running"
         print(f"[{number}/{len(chosen)}] {name}: {told} ({about})", flush=True)
         if again or not run.finished:
-            batch.execute(run, again=again, tell=lambda line: None)
+            batch.execute(run, again=again, tell=_progress)
     print()
     for name, run in chosen.items():
         print(f"== {name}\n{report.of_run(run)}\n")
@@ -35,3 +35,9 @@ def main(*, again: bool = False) -> None:
         f"\ndone in {time.monotonic() - began:.0f} s. The data above were generated: they show that everything works."
     )
     print("On real data: PCCLAB_DATA=/path/to/senteval ./lab run 03 --set real")
+
+
+def _progress(line: str) -> None:
+    """Of all that a notebook prints only how far it is: the rest stands in its output."""
+    if " s left" in line:
+        print(f"      {line}", flush=True)

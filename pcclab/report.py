@@ -21,17 +21,28 @@ def of_run(run: Run) -> str:
 
 
 def of_result(result: Mapping[str, Any]) -> str:
-    """A result's tree: rows of figures become tables, single figures become lines."""
+    """A result's tree: rows of figures become tables, single figures become lines.
+
+    >>> print(of_result({"before": {"stsb": 82.03}, "after": {"stsb": 83.42}, "seed": 0}))
+              stsb
+    ------  -------
+    before    82.03
+    after     83.42
+    <BLANKLINE>
+    seed: 0
+    """
     blocks, lines = [], []
+    rows: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}  # rows of the same columns share a table
     for name, value in result.items():
         if isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
             blocks.append(table(value, title=name))
         elif isinstance(value, Mapping):
-            blocks.append(table({"": value}, title=name))
+            rows.setdefault(tuple(value), {})[name] = value
         elif isinstance(value, list):
             lines.append(f"{name}: {len(value)} values")
         else:
             lines.append(f"{name}: {_text(value)}")
+    blocks = [*map(table, rows.values()), *blocks]
     return "\n\n".join([*blocks, *(["\n".join(lines)] if lines else [])])
 
 

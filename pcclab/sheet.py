@@ -97,12 +97,8 @@ def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
 
 
 def update(folder: Path, **changes: Any) -> None:
-    """Change entries of the sheet; a mapping is merged into the one that is there."""
-    sheet = read(folder)
-    for name, value in changes.items():
-        old = sheet.get(name)
-        sheet[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
-    _write(folder, sheet)
+    """Change entries of the sheet; a mapping is merged into the one that is there, at every depth."""
+    _write(folder, _merged(read(folder), changes))
 
 
 def close(folder: Path, state: State, **changes: Any) -> None:
@@ -130,6 +126,12 @@ def writing(folder: Path) -> Iterator[None]:
             raise
         message = f"disk full while writing {folder}: what was there is whole; make room and run it again"
         raise OSError(error.errno, message) from error
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return new
+    return {**old, **{name: _merged(old.get(name), value) for name, value in new.items()}}
 
 
 def _write(folder: Path, sheet: Mapping[str, Any]) -> None:

@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "sheet": {"records"},
     "tables": set(),
     "training": {"data", "encoders", "losses"},
-    **dict.fromkeys(LEAVES, set[str]()),
+    **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}
 """Only these parts may load them; `doctor` looks whether they work."""

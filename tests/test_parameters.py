@@ -159,7 +159,7 @@ def test_overrides_are_typed_by_their_parameter(checkout: Path) -> None:
 
 def test_a_wrong_override_is_told_as_one(checkout: Path) -> None:
     path = checkout / "parameters" / STAGE2 / "real.yaml"
-    with pytest.raises(ValueError, match="^-p: seed = 'three'"):
+    with pytest.raises(ValueError, match=r"^-p: seed = 'three'"):
         parameters.load_file(STAGE2, path, parameters.read_overrides(STAGE2, ["seed=three"]))
     with pytest.raises(ValueError, match="write NAME=VALUE"):
         parameters.read_overrides(STAGE2, ["seed"])

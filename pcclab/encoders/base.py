@@ -78,8 +78,8 @@ class Encoder:
             digest.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, cut at `max_tokens`; warns with the number of texts that were cut.
+    def tokenize(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
+        """Token ids of each text, cut at `max_tokens` (None: the encoder's own); warns how many texts were cut.
 
         Raises: ValueError naming the first text that is empty or no string.
         """
@@ -89,14 +89,15 @@ class Encoder:
         if not texts:
             return []
         rows: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
-        long = [i for i, row in enumerate(rows) if len(row) > self.settings.max_tokens]
+        limit = min(max_tokens or self.settings.max_tokens, self.settings.max_tokens)
+        long = [i for i, row in enumerate(rows) if len(row) > limit]
         if long:
             longest = max(len(rows[i]) for i in long)
-            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=self.settings.max_tokens)
+            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=limit)
             for i, row in zip(long, cut["input_ids"], strict=True):
                 rows[i] = row
             warnings.warn(
-                f"{len(long)} of {len(texts)} texts are longer than {self.settings.max_tokens} tokens (the longest has "
+                f"{len(long)} of {len(texts)} texts are longer than {limit} tokens (the longest has "
                 f"{longest}) and were cut; raise max_tokens to read them whole",
                 stacklevel=3,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -133,12 +133,16 @@ def scorer_scatter(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def ceiling_lines(ax: Axes, scale: float) -> None:
-    """The two limits as horizontal lines, one named above itself and one below because they lie close."""
+def ceiling_lines(ax: Axes, scale: float, *, names: Literal["at the lines", "above"] = "at the lines") -> None:
+    """The two limits as horizontal lines, named beside them, or above the axes where points may cover a name."""
     for formula, value, below in (("paper", PAPER_LIMIT, False), ("midrank", MIDRANK_LIMIT, True)):
         look, name = _FORMULAS[formula]
-        ax.axhline(scale * value, color=GREY, linestyle=look.line, linewidth=0.7, zorder=0)
         text = f"ceiling by {name}: " + (f"{scale * value:.1f}" if scale > 1 else f"{value:.3f}")
-        ax.annotate(text, (0, scale * value), (2, -2 if below else 2), fontsize=7, path_effects=HALO, color=GREY,
-                    xycoords=("axes fraction", "data"), textcoords="offset points",
-                    va="top" if below else "bottom")  # fmt: skip
+        ax.axhline(scale * value, color=GREY, linestyle=look.line, linewidth=0.7, zorder=0, label=text)
+        if names == "at the lines":
+            ax.annotate(text, (0, scale * value), (2, -2 if below else 2), fontsize=7, path_effects=HALO, color=GREY,
+                        xycoords=("axes fraction", "data"), textcoords="offset points",
+                        va="top" if below else "bottom")  # fmt: skip
+    if names == "above":
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=7, frameon=False, labelcolor=GREY,
+                  borderpad=0, borderaxespad=0.3)  # fmt: skip

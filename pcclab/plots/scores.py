@@ -39,7 +39,7 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
             ax.vlines(x, part["low"], part["high"], color=look.color, linewidth=0.8)
         edge: Any = {"markeredgecolor": "white", "markeredgewidth": 0.3}
         ax.plot(x, part["spearman"], look.marker, color=look.color, markersize=4.5, **edge)
-    ceiling_lines(ax, 100)
+    ceiling_lines(ax, 100, names="above")
     ax.axvline(len(tasks) - 0.3, color=PALE, linewidth=0.6)
     ax.set_xticks(list(places.values()), [named(task) for task in places])
     ax.tick_params(axis="x", length=0)

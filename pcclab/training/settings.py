@@ -20,6 +20,7 @@ class FitSettings:
         warmup_steps: optimiser steps.
         max_grad_norm: length the gradient is clipped at.
         evaluate_every: steps between two looks at the development set; 0 looks at the end only.
+        max_tokens: longer texts are cut there in training; None, or more than the encoder reads, is its own limit.
         micro_tokens: padded tokens of one forward.
         keep_tokens: a batch of at most so many padded tokens is embedded once, a larger one twice.
         dtype: of activations; weights and optimiser stay float32.
@@ -35,6 +36,7 @@ class FitSettings:
     warmup_steps: int = 0
     max_grad_norm: float = 1.0
     evaluate_every: int = 0
+    max_tokens: int | None = None
     micro_tokens: int = 2048
     keep_tokens: int = 8192
     dtype: Literal["float32", "bfloat16"] = "float32"

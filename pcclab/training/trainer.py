@@ -65,7 +65,7 @@ def fit(
     settings = FitSettings.of(parameters)
     objective = bind(table, loss, options)
     # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
-    columns = [encoder.tokenize(column) for column in objective.columns]
+    columns = [encoder.tokenize(column, max_tokens=settings.max_tokens) for column in objective.columns]
     development = Development(encoder, dev) if dev is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         folder = run.checkpoints if run is not None else Path(scratch)

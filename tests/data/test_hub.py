@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -19,7 +20,8 @@ class Hub:
     """Stands in for `datasets.load_dataset` and remembers how it was called."""
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
-        self.columns, self.calls = columns, []  # type: ignore[var-annotated]
+        self.columns = columns
+        self.calls: list[dict[str, Any]] = []
 
     def __call__(self, path: str, **options: Any) -> datasets.Dataset:
         self.calls.append({"path": path, **options})
@@ -47,7 +49,11 @@ def pretend(monkeypatch: pytest.MonkeyPatch, name: str, columns: dict[str, list[
     return fake
 
 
-COLUMNS = {"sentence1": [" a kite", "a boat"], "sentence2": ["the kite", "a tree "], "score": [4.5, 0.0]}
+COLUMNS: dict[str, list[Any]] = {
+    "sentence1": [" a kite", "a boat"],
+    "sentence2": ["the kite", "a tree "],
+    "score": [4.5, 0.0],
+}
 
 
 def test_pairs_come_from_the_pinned_revision_with_the_columns_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +100,11 @@ def test_without_a_pin_the_newest_commit_is_taken_and_recorded(monkeypatch: pyte
     fake = pretend(monkeypatch, "nli_for_simcse", columns, "train")
     asked = []
 
-    class Info:
-        sha = "c0ffee"
+    def newest(_: Any, repo: str) -> SimpleNamespace:
+        asked.append(repo)
+        return SimpleNamespace(sha="c0ffee")
 
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, repo: asked.append(repo) or Info())
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", newest)
     triplets = data.nli_triplets(source="hub")
     assert isinstance(triplets, Triplets)
     assert (triplets.anchor, triplets.negative) == (("a kite flies",), ("it sinks",))

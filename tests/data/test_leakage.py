@@ -53,9 +53,9 @@ def test_order_case_and_spaces_make_no_other_pair(rows: ScoredPairs, tests: Scor
         rows, first=tuple(a.upper() for a in rows.first), second=tuple(f" {b}".replace(" ", "  ") for b in rows.second)
     )
     for level in ("pair", "sentence"):
-        expected = leakage.seen(rows, tests, level=level)  # type: ignore[arg-type]
+        expected = leakage.seen(rows, tests, level=level)
         for changed in (swapped, shouted):
-            np.testing.assert_array_equal(leakage.seen(changed, tests, level=level), expected)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(leakage.seen(changed, tests, level=level), expected)
 
 
 @given(table, table)
@@ -77,7 +77,7 @@ def test_what_drop_seen_leaves_is_unseen(rows: ScoredPairs, tests: ScoredPairs, 
 
 
 def test_an_unknown_level_is_refused() -> None:
-    pairs = ScoredPairs(("a",), ("b",), [1])
+    pairs = ScoredPairs(("a",), ("b",), np.array([1]))
     with pytest.raises(ValueError, match="level is 'word': take 'pair' or 'sentence'"):
         leakage.seen(pairs, pairs, level="word")  # type: ignore[arg-type]
 

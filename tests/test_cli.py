@@ -1,0 +1,246 @@
+"""The command: help a person can follow, one clean sentence for bad input, exit codes that scripts can trust."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from pcclab import batch, cli, doctor, quickstart, report, runs, sheet
+
+CEILING: dict[str, Any] = {"source": "synthetic", "seed": 0, "n": 10, "share": 0.5, "levels": 5, "hardness": 3.0}
+Called = tuple[int, str, str]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run the command in this process: exit code, output, errors."""
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # `main` words them its own way
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(*arguments: str) -> Called:
+        monkeypatch.setattr(sys, "argv", ["pcclab", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        told = capsys.readouterr()
+        code = stopped.value.code
+        return (code if isinstance(code, int) else int(bool(code))), told.out, told.err
+
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> None:
+    seconds, command = [], [sys.executable, "-m", "pcclab", "--help"]
+    for _ in range(3):
+        began = time.perf_counter()
+        told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 1
+    for name in ("quickstart", "run", "evaluate", "data", "doctor", "test"):
+        assert f" {name} " in told
+
+
+@pytest.mark.parametrize("name", ["quickstart", "run", "evaluate", "data", "doctor", "test"])
+def test_every_command_has_help(call: Any, name: str) -> None:
+    code, out, _ = call(name, "--help")
+    assert code == 0
+    assert f"pcclab {name}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "09"], "notebook '09' names 0 notebooks"),
+        (["run", "0"], "notebook '0' names 3 notebooks"),
+        (["run", ""], "notebook '' names 0 notebooks"),
+        (["run", "03", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
+        (["run", "03", "-p", "leakge=keep"], "-p: unknown parameter leakge = 'keep': did you mean leakage?"),
+        (["run", "03", "-p", "batch_size=1"], "-p: batch_size = 1: it must be greater than or equal to 2"),
+        (["run", "03", "-p", "seed"], "write NAME=VALUE"),
+        (["evaluate", "tiny", "--tasks", "sts1", "--source", "synthetic"], "unknown task 'sts1'"),
+        (["evaluate", "tiny", "--tasks", "", "--source", "synthetic"], "no tasks"),
+        (["evaluate", "tiny"], "PCCLAB_DATA"),
+        (["evaluate", "tiny", "--source", "./nowhere"], "no folder"),
+        (["data", "show", "stsx", "--source", "synthetic"], "unknown corpus 'stsx'"),
+        (["data", "show", "stsb", "--rows", "0", "--source", "synthetic"], "at least 1"),
+        (["nonsense"], "No such command"),
+        (["run", "03", "--sett", "smoke"], "No such option"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(call: Any, arguments: list[str], told: str) -> None:
+    code, _, err = call(*arguments)
+    assert code == 2
+    assert told in " ".join(err.replace("│", " ").split())
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_error_itself(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PCCLAB_DEBUG", "")  # so that what the option sets is undone
+    monkeypatch.setattr(sys, "argv", ["pcclab", "--debug", "run", "09"])
+    with pytest.raises(ValueError, match="names 0 notebooks"):
+        cli.main()
+
+
+@pytest.mark.parametrize(
+    "given", ["03", "03_stage2", "03_stage2_pcc_tuning", "notebooks/03_stage2_pcc_tuning.ipynb", "./notebooks/03"]
+)
+def test_a_notebook_is_named_by_its_beginning(given: str) -> None:
+    assert cli.notebook_named(given) == "03_stage2_pcc_tuning"
+
+
+def finishing(run: runs.Run, **options: Any) -> None:
+    """Stands for a notebook that runs to its end."""
+    if options.get("again"):
+        sheet.set_aside(run.folder)
+    run.begin()
+    run.finish({"sts": {"before": {"stsb": 82.034}}, "seed": run.parameters.seed})
+
+
+def test_run_checks_runs_and_reuses(call: Any, monkeypatch: pytest.MonkeyPatch, own_root: Path) -> None:
+    monkeypatch.setattr(batch, "execute", finishing)
+    code, out, _ = call("run", "01", "--set", "smoke", "-p", "seed=3")
+    assert code == 0
+    assert "82.03" in out
+    assert "seed: 3" in out
+    (folder,) = (own_root / "runs" / "01_ceiling").glob("*/")
+    assert folder.name in out
+
+    monkeypatch.setattr(batch, "execute", None)  # a second call must not run anything
+    code, out, _ = call("run", "01", "-p", "seed=3")
+    assert code == 0
+    assert "finished already" in out
+    assert "82.03" in out
+
+    monkeypatch.setattr(batch, "execute", finishing)
+    assert call("run", "01", "-p", "seed=3", "--again")[0] == 0
+    assert (folder.with_name(f"{folder.name}.previous") / "result.json").is_file()
+
+
+def test_a_failed_notebook_is_exit_code_one(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(run: runs.Run, **options: Any) -> None:
+        raise batch.RunFailed("notebook 01_ceiling failed: ValueError: x")
+
+    monkeypatch.setattr(batch, "execute", failing)
+    code, _, err = call("run", "01")
+    assert code == 1
+    assert "notebook 01_ceiling failed: ValueError: x" in err
+
+
+def test_stopped_by_hand_is_exit_code_130(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(run: runs.Run, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    monkeypatch.setattr(batch, "execute", stopped)
+    assert call("run", "01")[0] == 130
+
+
+def test_an_interrupt_ends_notebook_and_kernel_and_leaves_an_interrupted_run(own_root: Path, checkout: Path) -> None:
+    (own_root / "notebooks").unlink()
+    (own_root / "notebooks").mkdir()
+    given = "\n".join(f"{name} = {value!r}" for name, value in CEILING.items())
+    cells = ["import os, pcclab\nrun = pcclab.start('01_ceiling', globals())", "print('kernel', os.getpid())"]
+    cells.append("import time\ntime.sleep(300)")
+    made = [nbformat.v4.new_code_cell(given, metadata={"tags": ["parameters"]})]
+    made += [nbformat.v4.new_code_cell(cell) for cell in cells]
+    spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": spec}), own_root / "notebooks/01_ceiling.ipynb"
+    )
+    command = [sys.executable, "-m", "pcclab", "run", "01"]
+    with subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        kernel = next(int(line.split()[1]) for line in process.stdout if line.startswith("kernel"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(kernel, 0)
+    smoke = runs.load_file("01_ceiling", checkout / "parameters" / "01_ceiling" / "smoke.yaml")
+    assert runs.locate("01_ceiling", smoke).state == "interrupted"
+
+
+def test_quickstart_runs_the_three_and_names_the_ceilings(
+    call: Any, monkeypatch: pytest.MonkeyPatch, own_root: Path
+) -> None:
+    monkeypatch.setattr(batch, "execute", finishing)
+    code, out, _ = call("quickstart")
+    assert code == 0
+    for name in quickstart.NOTEBOOKS:
+        assert name in out
+    assert "87.50" in out
+    assert "86.60" in out
+    assert "PCCLAB_DATA=" in out
+    assert "finished before, reused" in call("quickstart")[1]
+
+
+def test_evaluate_prints_tasks_averages_source_and_encoder(call: Any) -> None:
+    with pytest.warns(UserWarning, match="were cut; raise max_tokens"):
+        code, out, _ = call("evaluate", "tiny", "--source", "synthetic", "--tasks", "stsb,sickr", "--max-tokens", "16")
+    assert code == 0
+    for told in ("tiny", "synthetic data", "stsb", "sickr", "average"):
+        assert told in out
+    assert "sts12" not in out
+    code, out, _ = call("evaluate", "tiny", "--source", "synthetic", "--tasks", "sts13", "--subsets")
+    assert code == 0
+    assert "wmean" in out
+    assert "sts13/" in out
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+def test_evaluate_gives_the_published_scores(call: Any, senteval: Path) -> None:
+    code, out, _ = call("evaluate", "minilm", "--source", str(senteval))
+    assert code == 0
+    figures = [float(word) for word in out.splitlines()[-1].split()]
+    assert figures[:8] == pytest.approx([72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15, 78.87], abs=0.02)
+
+
+def test_data_shows_and_checks(call: Any) -> None:
+    code, out, _ = call("data", "show", "stsb", "--source", "synthetic", "--rows", "2")
+    assert code == 0
+    assert "synthetic data" in out
+    assert "gold" in out
+    code, out, _ = call("data", "check", "--source", "synthetic")
+    assert code == 0
+    assert "sickr" in out
+
+
+def test_doctor_tells_and_never_fails(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise OSError("no driver\nsecond line")
+
+    monkeypatch.setattr(doctor, "_gpu", broken)
+    code, out, _ = call("doctor")
+    assert code == 0
+    for title in ("python", "torch", "bitsandbytes", "kernels", "encoder", "checkout", "data"):
+        assert f"\n{title} " in f"\n{out}"
+    assert "NOT USABLE: OSError: no driver\n" in out
+
+
+def test_test_hands_its_arguments_to_pytest(call: Any, monkeypatch: pytest.MonkeyPatch, own_root: Path) -> None:
+    assert call("test")[0] == 2  # this root has no tests
+    (own_root / "tests").mkdir()
+    (own_root / "tests" / "test_one.py").write_text(
+        "def test_a():\n    assert True\n\ndef test_b():\n    assert False\n"
+    )
+    assert call("test", "-q", "-k", "test_a")[0] == 0
+    assert call("test", "-q", "-k", "test_b")[0] == 1
+
+
+def test_a_result_is_printed_as_tables_and_lines() -> None:
+    told = report.of_result(
+        {"sts": {"a": {"x": 82.034, "y": "undefined"}, "b": {"x": 1}}, "one": {"z": 0.5}, "curve": [1, 2]}
+    )
+    assert "82.03" in told
+    assert "undefined" in told
+    assert "curve: 2 values" in told
+    assert len({len(line.rstrip()) for line in told.split("\n\n")[0].splitlines()[:2]}) == 1
