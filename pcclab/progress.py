@@ -46,7 +46,9 @@ class Progress:
             self._bar = tqdm(total=self.total, desc=self.title, unit=" " + self.unit, leave=False, delay=2.0)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.close()
         elif self._told != self._began and kind is None:
@@ -70,7 +72,8 @@ class Progress:
         seconds = max(time.monotonic() - self._began, 1e-9)
         rate = self.done / seconds
         left = (self.total - self.done) / rate if rate else float("inf")
-        return f"{self.title}: {self.done:,}/{self.total:,} {self.unit}, {rate:,.1f}/s, {left:,.0f} s left {self._note}".rstrip()
+        done = f"{self.title}: {self.done:,}/{self.total:,} {self.unit}"
+        return f"{done}, {rate:,.1f}/s, {left:,.0f} s left {self._note}".rstrip()
 
 
 def _under_papermill() -> bool:

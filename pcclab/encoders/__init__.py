@@ -62,4 +62,4 @@ def load(
     )
 
 
-__all__ = ["Encoder", "POOLINGS", "Pooling", "load"]
+__all__ = ["POOLINGS", "Encoder", "Pooling", "load"]

@@ -53,11 +53,13 @@ class Encoder:
     def __init__(self, trunk: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Settings) -> None:
         self.trunk, self.tokenizer, self.settings = trunk, tokenizer, settings
         if tokenizer.pad_token_id is None:
-            raise ValueError(f"the tokenizer of {settings.name} has no padding token: set one before building an encoder")
+            raise ValueError(
+                f"the tokenizer of {settings.name} has no padding token: set one before building an encoder"
+            )
 
     def __repr__(self) -> str:
         s = self.settings
-        return f"Encoder({s.name}, {s.pooling} pooling, {self.dim} dimensions, at most {s.max_tokens} tokens, {self.device})"
+        return f"Encoder({s.name}, {s.pooling} pooling, {self.dim} dimensions, {s.max_tokens} tokens, {self.device})"
 
     @property
     def dim(self) -> int:
@@ -154,7 +156,9 @@ class Encoder:
         need = sum(p.numel() * p.element_size() for p in self.trunk.parameters())
         free = shutil.disk_usage(path.parent).free
         if free < 1.1 * need:
-            raise OSError(f"{path} needs {need / 1e6:,.0f} MB and the disk has {free / 1e6:,.0f} MB free: make room, save again")
+            raise OSError(
+                f"{path} needs {need / 1e6:,.0f} MB and the disk has {free / 1e6:,.0f} MB free: make room, save again"
+            )
         with files.replacing_folder(path) as folder:
             self.trunk.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)

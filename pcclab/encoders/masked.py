@@ -70,8 +70,11 @@ def _weights(
     place: str, name: str, revision: str | None, config: PreTrainedConfig, dtype: torch.dtype
 ) -> PreTrainedModel:
     # The pooler feeds BERT's next-sentence head: no pooling here reads it, and unused it would only cost time.
-    kind = MODEL_MAPPING[type(config)] if type(config) in MODEL_MAPPING else None
+    kind = MODEL_MAPPING.get(type(config), None)
     pooler = {"add_pooling_layer": False} if kind and "add_pooling_layer" in signature(kind).parameters else {}
+    level = transformers_logging.get_verbosity()
+    # Its report of missing and unneeded tensors is read here, so that it need not be printed.
+    transformers_logging.set_verbosity_error()
     try:
         model, report = AutoModel.from_pretrained(
             place,
@@ -87,6 +90,8 @@ def _weights(
             f"the weights of {name} cannot be read ({_first_line(error)}): a truncated or missing model.safetensors; "
             "copy or save the model again"
         ) from error
+    finally:
+        transformers_logging.set_verbosity(level)
     if missing := sorted(report["missing_keys"]):
         raise ValueError(f"{name} has no weights for {len(missing)} tensors, the first is {missing[0]}: save it again")
     return model
@@ -130,7 +135,9 @@ def _saved(folder: Path | None) -> dict[str, Any]:
         kinds = [module["type"].rsplit(".", 1)[-1] for module in json.loads(modules.read_text(encoding="utf8"))]
         strange = set(kinds) - {"Transformer", "Pooling", "Normalize"}
         if strange:
-            raise ValueError(f"{folder} adds {', '.join(sorted(strange))} behind its pooling: only trunk + pooling is read")
+            raise ValueError(
+                f"{folder} adds {', '.join(sorted(strange))} behind its pooling: only trunk + pooling is read"
+            )
     return found
 
 
@@ -149,7 +156,7 @@ def _within(asked: int, limit: int, name: str) -> int:
 
 def _is_causal(config: Any) -> bool:
     architectures = " ".join(getattr(config, "architectures", None) or [])
-    return "CausalLM" in architectures or "LMHead" in architectures and "MaskedLM" not in architectures
+    return "CausalLM" in architectures or ("LMHead" in architectures and "MaskedLM" not in architectures)
 
 
 def _unknown(name: str, error: Exception) -> str:
@@ -161,5 +168,3 @@ def _unknown(name: str, error: Exception) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-
-

@@ -54,7 +54,9 @@ def _mean(hidden: Hidden, mask: Tensor) -> Tensor:
 
 def _first_last(hidden: Hidden, mask: Tensor) -> Tensor:
     if len(hidden) < 2:
-        raise ValueError("first-last pooling needs the outputs of two layers: load the encoder with pooling='first-last'")
+        raise ValueError(
+            "first-last pooling needs the outputs of two layers: load the encoder with pooling='first-last'"
+        )
     return _mean(((hidden[0] + hidden[-1]) / 2,), mask)
 
 

@@ -14,7 +14,9 @@ class Undefined(ValueError):
     """A statistic that has no value on these data."""
 
 
-def cosine(first: Float[np.ndarray, "pairs dim"], second: Float[np.ndarray, "pairs dim"]) -> Float[np.ndarray, " pairs"]:
+def cosine(
+    first: Float[np.ndarray, "pairs dim"], second: Float[np.ndarray, "pairs dim"]
+) -> Float[np.ndarray, " pairs"]:
     """Cosine of each row of `first` with the same row of `second`, in float64.
 
     Raises: ValueError naming the first row that is zero or not finite: it has no direction.
@@ -55,7 +57,9 @@ def check(similarity: np.ndarray, gold: np.ndarray) -> None:
         raise ValueError(f"shapes {similarity.shape} and {gold.shape}: give one similarity and one gold rating a pair")
     for name, values in (("similarity", similarity), ("gold", gold)):
         if not np.isfinite(values).all():
-            raise ValueError(f"{name} of pair {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite: drop or mend it")
+            raise ValueError(
+                f"{name} of pair {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite: drop or mend it"
+            )
     if len(gold) < 2:
         raise Undefined(f"{len(gold)} pair(s) have no correlation: give at least 2")
     if np.ptp(similarity) <= CONSTANT:

@@ -62,10 +62,14 @@ def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> Results:
             position.setdefault(text, len(position))
     vectors = encoder.encode(list(position))
     if len(vectors) != len(position):
-        raise ValueError(f"the encoder gave {len(vectors)} embeddings for {len(position)} sentences: one each, in order")
+        raise ValueError(
+            f"the encoder gave {len(vectors)} embeddings for {len(position)} sentences: one each, in order"
+        )
     scored = {}
     for name, table in tables.items():
-        rows = [np.fromiter((position[text] for text in side), np.int64, len(table)) for side in (table.first, table.second)]
+        rows = [
+            np.fromiter((position[text] for text in side), np.int64, len(table)) for side in (table.first, table.second)
+        ]
         scored[name] = _score(cosine(vectors[rows[0]], vectors[rows[1]]), table)
     origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)
     return Results(scored, encoder=str(encoder), source=", ".join(origin))

@@ -43,7 +43,9 @@ def info_nce(
         raise ValueError(f"temperature is {temperature}: it divides the cosines, give a number above 0 such as 0.05")
     sides = [anchor, positive] if negative is None else [anchor, positive, negative]
     if any(side.shape != anchor.shape for side in sides):
-        raise ValueError(f"shapes differ: {[tuple(side.shape) for side in sides]}; give one row an anchor on every side")
+        raise ValueError(
+            f"shapes differ: {[tuple(side.shape) for side in sides]}; give one row an anchor on every side"
+        )
     if len(anchor) < 2 and (negative is None or len(anchor) == 0):
         raise ValueError(
             f"{len(anchor)} pair(s): InfoNCE needs at least 2, for the others are its negatives; raise the batch size"

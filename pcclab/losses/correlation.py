@@ -31,7 +31,9 @@ def pearson(similarity: Float[Tensor, " pairs"], gold: Float[Tensor, " pairs"]) 
     (0.0, 2.0)
     """
     if similarity.shape != gold.shape or similarity.ndim != 1:
-        raise ValueError(f"shapes {tuple(similarity.shape)} and {tuple(gold.shape)}: one similarity and one gold a pair")
+        raise ValueError(
+            f"shapes {tuple(similarity.shape)} and {tuple(gold.shape)}: one similarity and one gold a pair"
+        )
     if len(gold) < 2:
         raise ValueError(f"{len(gold)} pair(s): a correlation needs at least 2; raise the batch size")
     if not torch.isfinite(gold).all():

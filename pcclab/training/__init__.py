@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pcclab.training.history import History
-from pcclab.training.objectives import Objective, bind
-from pcclab.training.settings import FitSettings
-from pcclab.training.trainer import fit
+import logging
+
+# Importing the Trainer imports bitsandbytes, which tells of an optional 4-bit kernel that the CPU does without.
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+
+from pcclab.training.history import History  # noqa: E402
+from pcclab.training.objectives import Objective, bind  # noqa: E402
+from pcclab.training.settings import FitSettings  # noqa: E402
+from pcclab.training.trainer import fit  # noqa: E402
 
 __all__ = ["FitSettings", "History", "Objective", "bind", "fit"]

@@ -1,7 +1,7 @@
 """Exact gradients of a loss over a whole batch in the memory of a small one.
 
-A loss such as InfoNCE or Pearson's correlation needs all embeddings of a batch at once, but not all activations at once.
-So the batch is embedded in micro-batches of nearly equal length without a graph, the loss gives the gradient of each
+A loss such as InfoNCE or Pearson's correlation needs all embeddings of a batch at once, but not all activations. So the
+batch is embedded in micro-batches of nearly equal length without a graph, the loss gives the gradient of each
 embedding, and each micro-batch is then embedded again, with the random state it had, to carry its gradient back to the
 weights. Where the whole batch fits, the graphs of the first pass are kept and there is no second one.
 
@@ -111,5 +111,7 @@ def replaying(device: torch.device | str) -> Iterator[Callable[[RandomState], No
 
 def _finite(loss: Tensor) -> Tensor:
     if not bool(torch.isfinite(loss)):
-        raise ValueError(f"the loss is {float(loss.detach())}: lower the learning rate, or look for NaN in embeddings and ratings")
+        raise ValueError(
+            f"the loss is {float(loss.detach())}: lower the learning rate, or look for NaN in embeddings and ratings"
+        )
     return loss

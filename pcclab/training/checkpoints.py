@@ -35,7 +35,9 @@ def newest(folder: Path) -> Path | None:
             return candidate
         aside = candidate.with_name(f"damaged-{candidate.name}")
         candidate.rename(aside)
-        warnings.warn(f"{candidate} is damaged ({damage}): set aside as {aside.name}, an earlier one is used", stacklevel=2)
+        warnings.warn(
+            f"{candidate} is damaged ({damage}): set aside as {aside.name}, an earlier one is used", stacklevel=2
+        )
     return None
 
 

@@ -76,7 +76,9 @@ def bind(table: ScoredPairs | Triplets, loss: str | Loss, options: Mapping[str, 
         )
     kind, build = _KINDS[given]
     if not isinstance(table, kind):
-        raise ValueError(f"{name} takes ({', '.join(given)}), which {type(table).__name__} does not hold: give {kind.__name__}")
+        raise ValueError(
+            f"{name} takes ({', '.join(given)}), which {type(table).__name__} does not hold: give {kind.__name__}"
+        )
     if len(table) < 2:
         raise ValueError(f"{len(table)} row(s): {name} compares the rows of a batch, give at least 2")
     return build(table, partial(function, **options or {}), name)

@@ -17,9 +17,7 @@ from pcclab.training.settings import FitSettings
 NEVER = 10**9
 
 
-def arguments(
-    settings: FitSettings, folder: Path, rows: int, least: int, device: torch.device
-) -> TrainingArguments:
+def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device: torch.device) -> TrainingArguments:
     """The Trainer's arguments; everything about its own logging, saving and evaluating is left to `Rhythm`."""
     rest = rows % settings.batch_size
     chosen = TrainingArguments(

@@ -16,7 +16,9 @@ class Development:
 
     def __init__(self, encoder: Encoder, pairs: ScoredPairs) -> None:
         if pairs.gold.min() == pairs.gold.max():
-            raise ValueError(f"all {len(pairs)} development ratings are {pairs.gold[0]:g}: there is no order to select by")
+            raise ValueError(
+                f"all {len(pairs)} development ratings are {pairs.gold[0]:g}: there is no order to select by"
+            )
         self.encoder, self.pairs = encoder, pairs
 
     def score(self) -> float:

@@ -67,7 +67,7 @@ class FitSettings:
 
     @classmethod
     def of(cls, parameters: Any) -> FitSettings:
-        """The settings among the fields of a notebook's parameters, or of a mapping, where unknown names are refused."""
+        """The settings among a notebook's parameters, or those of a mapping, where unknown names are refused."""
         if isinstance(parameters, cls):
             return parameters
         names = [field.name for field in fields(cls)]

@@ -220,6 +220,6 @@ def _room(folder: Path, encoder: Encoder) -> None:
     free = shutil.disk_usage(folder).free
     if free < need:
         raise OSError(
-            f"training needs {need / 1e6:,.0f} MB for checkpoints in {folder} and the disk has {free / 1e6:,.0f} MB free: "
-            "make room or move the checkout"
+            f"training needs {need / 1e6:,.0f} MB for checkpoints in {folder} and the disk has {free / 1e6:,.0f} MB "
+            "free: make room or move the checkout"
         )

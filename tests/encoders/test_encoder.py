@@ -72,7 +72,10 @@ def test_normalized_rows_have_length_one_and_no_text_gives_no_row(encoder):
 
 def test_save_and_load_round_trip_exactly(encoder, tmp_path):
     again = encoders.load(encoder.save(tmp_path / "saved"))
-    assert (again.settings.pooling, again.settings.max_tokens) == (encoder.settings.pooling, encoder.settings.max_tokens)
+    assert (again.settings.pooling, again.settings.max_tokens) == (
+        encoder.settings.pooling,
+        encoder.settings.max_tokens,
+    )
     assert np.array_equal(again.encode(TEXTS), encoder.encode(TEXTS))
     assert again.fingerprint == encoder.fingerprint
 

@@ -99,7 +99,9 @@ def test_gradients_accumulate_and_weights_of_the_loss_learn_too():
     head = torch.nn.Linear(encoder.dim, 1)
     tokens = encoder.tokenize(TEXTS)
     for _ in range(2):
-        cached.backward(encoder.embed, tokens, lambda e: head(e).square().mean(), pad_id=0, micro_tokens=60, keep_tokens=0)
+        cached.backward(
+            encoder.embed, tokens, lambda e: head(e).square().mean(), pad_id=0, micro_tokens=60, keep_tokens=0
+        )
     twice = head.weight.grad.clone()
     head.weight.grad = None
     cached.backward(encoder.embed, tokens, lambda e: head(e).square().mean(), pad_id=0, micro_tokens=60, keep_tokens=0)

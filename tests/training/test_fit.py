@@ -69,7 +69,9 @@ def test_info_nce_pulls_entailments_closer_than_contradictions():
     encoder = encoders.load("tiny")
 
     def margin():
-        a, p, n = (encoder.encode(side, normalize=True) for side in (triplets.anchor, triplets.positive, triplets.negative))
+        a, p, n = (
+            encoder.encode(side, normalize=True) for side in (triplets.anchor, triplets.positive, triplets.negative)
+        )
         return float(((a * p).sum(1) - (a * n).sum(1)).mean())
 
     before = margin()
@@ -135,7 +137,8 @@ pairs = data.load("stsb", split="train", source="synthetic").select(np.arange(20
 dev = data.dev_pairs(source="synthetic").select(np.arange(60))
 encoder = encoders.load("tiny")
 settings = training.FitSettings(
-    batch_size=16, learning_rate=1e-3, epochs=3, evaluate_every=5, checkpoint_seconds=0.0, micro_tokens=300, keep_tokens=0
+    batch_size=16, learning_rate=1e-3, epochs=3, evaluate_every=5, checkpoint_seconds=0.0, micro_tokens=300,
+    keep_tokens=0,
 )
 history = training.fit(encoder, pairs, "pearson", parameters=settings, run=Run(), dev=dev)
 print("resumed from", history.resumed_from, "best", history.best_step, history.best_dev)
@@ -179,15 +182,11 @@ def interrupted(tmp_path, pairs):
             if step == 4:
                 raise Stop
 
-    with pytest.raises(Stop), pytest.MonkeyPatch.context() as patch:
+    often = {**FAST, "checkpoint_seconds": 0.0}
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "keep_only", lambda folder, steps: None)
-        training.fit(
-            encoders.load("tiny"),
-            pairs,
-            "pearson",
-            parameters={**FAST, "checkpoint_seconds": 0.0},
-            run=Dies(run.checkpoints),
-        )
+        with pytest.raises(Stop):
+            training.fit(encoders.load("tiny"), pairs, "pearson", parameters=often, run=Dies(run.checkpoints))
     return run
 
 
