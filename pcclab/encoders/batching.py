@@ -47,9 +47,9 @@ def plan_batches(lengths: Sequence[int], budget: int, *, overhead: int = OVERHEA
     j = len(widths)
     while j > 0:
         start = int(cut[j])
-        group, rows = order[ends[start] : ends[j]], max(budget // int(widths[start]), 1)
+        group, most = order[ends[start] : ends[j]], max(budget // int(widths[start]), 1)
         # Equal chunks instead of full ones and a remainder: no batch is too small to use the machine.
-        batches[:0] = np.array_split(group, -(-len(group) // rows))
+        batches[:0] = np.array_split(group, -(-len(group) // most))
         j = start
     return batches
 

@@ -37,10 +37,10 @@ def load(
     """Load a masked encoder; the public door is `pcclab.encoders.load`, which documents the arguments."""
     if name == "tiny":
         limit = max_tokens or TINY_TOKENS
-        tokenizer = tiny.tokenizer(TINY_TOKENS)
-        model = tiny.trunk(len(tokenizer), TINY_TOKENS, seed)
+        letters = tiny.tokenizer(TINY_TOKENS)
+        random = tiny.trunk(len(letters), TINY_TOKENS, seed)
         settings = Settings(name, f"seed {seed}", pooling or "mean", _within(limit, TINY_TOKENS, name))
-        return Encoder(model.to(device=device, dtype=dtype).eval(), tokenizer, settings)
+        return _encoder(random, letters, settings, device, dtype)
     place = _package_folder() if name == "minilm" else name
     folder = Path(place) if Path(place).is_dir() else None
     if folder is not None:
@@ -63,14 +63,21 @@ def load(
         max_tokens=_within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name),
     )
     model = _weights(place, name, revision, config, dtype)
-    return Encoder(model.to(device).eval(), tokenizer, settings)
+    return _encoder(model, tokenizer, settings, device, dtype)
+
+
+def _encoder(
+    trunk: PreTrainedModel, tokenizer: Any, settings: Settings, device: torch.device, dtype: torch.dtype
+) -> Encoder:
+    torch.nn.Module.to(trunk, device=device, dtype=dtype)
+    return Encoder(trunk.eval(), tokenizer, settings)
 
 
 def _weights(
     place: str, name: str, revision: str | None, config: PreTrainedConfig, dtype: torch.dtype
 ) -> PreTrainedModel:
     # The pooler feeds BERT's next-sentence head: no pooling here reads it, and unused it would only cost time.
-    kind = MODEL_MAPPING.get(type(config), None)
+    kind: Any = MODEL_MAPPING.get(type(config), None)
     pooler = {"add_pooling_layer": False} if kind and "add_pooling_layer" in signature(kind).parameters else {}
     level = transformers_logging.get_verbosity()
     # Its report of missing and unneeded tensors is read here, so that it need not be printed.

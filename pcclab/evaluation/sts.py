@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def sts(
         raise ValueError(f"unknown STS task {unknown[0]!r}: choose among {', '.join(data.STS_TASKS)}")
     if not names:
         raise ValueError(f"no tasks to judge: choose among {', '.join(data.STS_TASKS)}, or None for all")
-    tables = {name: data.load(name, source=source) for name in names}
+    tables = {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
     return sts_pairs(encoder, tables)
 
 

@@ -86,7 +86,8 @@ def bind(table: ScoredPairs | Triplets, loss: str | Loss, options: Mapping[str, 
 
 def _scored(table: ScoredPairs, loss: Loss, name: str) -> Objective:
     def call(sides: Sequence[Tensor], gold: Tensor | None) -> Tensor:
-        return loss(functional.cosine_similarity(*_wide(sides), dim=-1), gold)
+        first, second = _wide(sides)
+        return loss(functional.cosine_similarity(first, second, dim=-1), gold)
 
     if np.ptp(table.gold) == 0:
         raise ValueError(f"all {len(table)} gold ratings are {table.gold[0]:g}: there is no order to learn")
@@ -106,7 +107,8 @@ def _wide(sides: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _name(function: Loss) -> str:
-    return getattr(function, "__name__", None) or _name(getattr(function, "func", type(function)))
+    function = getattr(function, "func", function)  # what a functools.partial wraps
+    return getattr(function, "__name__", type(function).__name__)
 
 
 _KINDS: dict[tuple[str, ...], tuple[type, Callable[[Any, Loss, str], Objective]]] = {

@@ -96,9 +96,8 @@ class Rhythm(TrainerCallback):
         if self._progress is not None:
             self._progress.advance(1, f"{self.loss} {self.dev}".strip())
 
-    def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **kw: Any
-    ) -> None:
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        logs = kwargs.get("logs") or {}
         if "loss" in logs:
             self.loss = f"loss {logs['loss']:.4f}"
 

@@ -101,7 +101,7 @@ class _Trainer(Trainer):
         development: Development | None,
         run: Run | None,
     ) -> None:
-        self.encoder, self.objective, self.columns, self.settings = encoder, objective, columns, settings
+        self.encoder, self.bound, self.columns, self.settings = encoder, objective, columns, settings
         self.folder, self.development, self.run = folder, development, run
         self.lines: dict[int, dict[str, Any]] = {}
         super().__init__(
@@ -135,7 +135,7 @@ class _Trainer(Trainer):
             best_dev=self.state.best_metric if self.development is not None else None,
             seconds=round(time.monotonic() - self.watch.began, 3),
             resumed_from=resumed,
-            left_out=len(self.objective) % self.settings.batch_size if self.args.dataloader_drop_last else 0,
+            left_out=len(self.bound) % self.settings.batch_size if self.args.dataloader_drop_last else 0,
         )
         if self.run is not None:
             history.save(self.folder / "history.json")
@@ -167,7 +167,7 @@ class _Trainer(Trainer):
         return cached.backward(
             embed,
             [column[row] for column in self.columns for row in rows],
-            self.objective.loss(rows),
+            self.bound.loss(rows),
             pad_id=self.encoder.tokenizer.pad_token_id,
             padding_side=self.encoder.tokenizer.padding_side,
             device=self.args.device,
@@ -200,7 +200,7 @@ class _Trainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         # Weights only: the Trainer would add a pickle of its arguments, which nobody here reads.
-        self.model.save_pretrained(output_dir or self.args.output_dir, state_dict=state_dict)
+        self.encoder.trunk.save_pretrained(output_dir or str(self.folder), state_dict=state_dict)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
