@@ -21,10 +21,10 @@ def papermill(root: Path, notebook: str, *arguments: str) -> subprocess.Complete
 def only_run(root: Path, notebook: str, **parameters: object) -> Path:
     """The folder of the one finished run of a notebook whose result holds these values."""
     found = []
-    for folder in sorted((root / "runs" / notebook).iterdir()):
-        result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    for file in sorted((root / "runs" / notebook).glob("*/result.json")):
+        result = json.loads(file.read_text(encoding="utf8"))
         if all(result[name] == value for name, value in parameters.items()):
-            found.append(folder)
+            found.append(file.parent)
     assert len(found) == 1, found
     return found[0]
 

@@ -67,7 +67,7 @@ def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device
 
 
 class Rhythm(TrainerCallback):
-    """Looks every so many steps and at the end; saves at a new best, after so many seconds, and at the end.
+    """Looks every so many steps and at the end; saves after so many seconds. (A new best is saved by the look.)
 
     Args:
         look: whether there is a development set.
@@ -92,7 +92,8 @@ class Rhythm(TrainerCallback):
         every = self.settings.evaluate_every
         control.should_evaluate = self.look and (last or bool(every and state.global_step % every == 0))
         due = time.monotonic() - self.saved >= self.settings.checkpoint_seconds
-        control.should_save = self.keep and (last or due)
+        # The last step needs none: the trained encoder is saved right behind it.
+        control.should_save = self.keep and due and not last
         if self._progress is not None:
             self._progress.advance(1, f"{self.loss} {self.dev}".strip())
 

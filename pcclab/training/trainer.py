@@ -182,7 +182,8 @@ class _Trainer(Trainer):
         score = self.development.score()
         self.note(self.state.global_step, dev_spearman=score)
         self.watch.dev = f"dev {score:.2f}"
-        if self.state.global_step and score > (self.state.best_metric or float("-inf")):
+        best = self.state.best_metric if self.state.best_metric is not None else float("-inf")
+        if 0 < self.state.global_step < self.state.max_steps and score > best:
             self.control.should_save = True
         self.control.should_evaluate = False
         return {"eval_spearman": score}

@@ -166,4 +166,5 @@ def test_peak_memory_at_2048_pairs_is_at_most_1_3_times_that_at_64(kind):
         int(subprocess.run([sys.executable, "-c", PEAK, n, kind], capture_output=True, check=True, text=True).stdout)
         for n in ("64", "2048")
     ]
+    print(f"{kind}: peak {peaks[0] // 1024} MiB at 64 pairs, {peaks[1] // 1024} MiB at 2,048")
     assert peaks[1] <= 1.3 * peaks[0], f"{kind}: {peaks} kB"
