@@ -48,7 +48,10 @@ def load(
     given: dict[str, Any] = {"prompt": prompt, "adapter": adapter, "quantization": quantization}
     for option, value in given.items():
         if value not in (None, "", "none"):
-            raise ValueError(f"{option}={value!r} belongs to prompted language models; leave it out for {name}")
+            raise ValueError(
+                f"{option}={value!r} is for prompted language models, which this version does not load: leave it out "
+                f"and name a masked encoder, if {name} is one"
+            )
     if dtype not in (None, "float32", "bfloat16", "float64"):
         raise ValueError(f"dtype is {dtype!r}: choose float32, bfloat16 or float64")
     return masked.load(

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import nn
 
 from pcclab import files
 
@@ -53,6 +55,19 @@ def _damage(folder: Path) -> str | None:
     except (SafetensorError, ValueError, OSError) as error:
         return str(error).splitlines()[0]
     return None
+
+
+def load_weights(module: nn.Module, folder: Path) -> None:
+    """Put the weights saved in a folder into a module.
+
+    Raises: ValueError when the file is damaged, or made for another module.
+    """
+    file = folder / "model.safetensors"
+    try:
+        module.load_state_dict(load_file(file))
+    except (SafetensorError, OSError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{file} cannot be read ({reason}): move {folder} away to train it again") from error
 
 
 def keep_only(folder: Path, steps: set[int]) -> None:

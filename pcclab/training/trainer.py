@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer
 
@@ -82,7 +81,7 @@ def fit(
             }
             checkpoints.same_training(folder, identity)
             if files.is_complete(folder / "final"):
-                encoder.trunk.load_state_dict(load_file(folder / "final" / "model.safetensors"))
+                checkpoints.load_weights(encoder.trunk, folder / "final")
                 return History.load(folder / "history.json")
         trainer = _Trainer(encoder, objective, columns, settings, folder, development, run)
         return trainer.fit()
@@ -152,8 +151,7 @@ class _Trainer(Trainer):
             )
         best: int = self.state.best_global_step
         if best != self.state.global_step:
-            weights = load_file(self.folder / f"{checkpoints.PREFIX}{best}" / "model.safetensors")
-            self.encoder.trunk.load_state_dict(weights)
+            checkpoints.load_weights(self.encoder.trunk, self.folder / f"{checkpoints.PREFIX}{best}")
         return best
 
     def training_step(self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Any = None) -> Tensor:

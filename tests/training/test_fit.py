@@ -113,6 +113,15 @@ def test_a_finished_training_is_loaded_not_repeated(pairs, dev, tmp_path, monkey
     assert np.array_equal(encoders.load(run.checkpoints / "final").encode(["rain"]), again.encode(["rain"]))
 
 
+def test_a_damaged_result_is_told(pairs, tmp_path):
+    run = Folder(tmp_path / "run")
+    training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, run=run)
+    weights = run.checkpoints / "final" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="model.safetensors cannot be read .* move .*final away to train it again"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, run=run)
+
+
 def test_another_training_in_the_folder_is_refused(pairs, tmp_path):
     run = Folder(tmp_path / "run")
     training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, run=run)
