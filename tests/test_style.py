@@ -19,7 +19,9 @@ LIBRARY = sorted((CHECKOUT / "pcclab").rglob("*.py"))
 SKIP = {"runs", "build", "dist", "__pycache__"}
 # In two halves, so that this file passes its own test.
 MACHINE = re.compile("|".join(f"(?<![\\w.])/{folder}/" for folder in ("root", "home", "Users", "work", "opt", "tmp")))
-HOSTS = re.compile(r"\b(?:" + "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", "download" + r"\.pytorch"]) + ")")
+HOSTS = re.compile(
+    r"\b(?:" + "|".join(["pypi" + r"\.org", "python" + r"hosted" + r"\.org", "download" + r"\.pytorch"]) + ")"
+)
 
 
 def texts() -> Iterator[tuple[Path, str]]:
