@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import math
@@ -12,12 +13,14 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
+from scipy import stats
 
 from pcclab import ceiling, plots
 from pcclab.plots import style
@@ -86,6 +89,36 @@ def gold() -> pd.DataFrame:
     return pd.DataFrame({"task": TASKS, "spearman": [0.8679, 0.8668, 0.8668, 0.8665]})
 
 
+def errors() -> pd.DataFrame:
+    prediction = np.linspace(-1, 3, 81)
+    away, side = np.abs(prediction - 1), np.sign(prediction - 1)
+    beyond = np.maximum(0, away - 0.25)
+    curves = {"MSE": (away**2, 2 * side * away), "Smooth K2, published": (2 * beyond**2, 4 * side * beyond)}
+    parts = [
+        pd.DataFrame({"loss_name": name, "prediction": prediction, "loss": loss, "gradient": gradient})
+        for name, (loss, gradient) in curves.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def race() -> pd.DataFrame:
+    ends = {"cosine_mse": 79.0, "pearson": 80.5, "soft_spearman on the permutahedron, and InfoNCE": 80.0}
+    return pd.DataFrame(
+        {"loss": name, "score": mean + aside, "seed": seed}
+        for name, mean in ends.items()
+        for seed, aside in enumerate((-0.3, 0.1, 0.2))
+    )
+
+
+def ablation() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"loss": name, "batch size": size, "score": start + np.log2(size) / 10 + aside}
+        for name, start in (("pearson", 80.0), ("cosent", 79.0))
+        for size in (256, 8, 64)
+        for aside in (-0.1, 0.0, 0.1)
+    )
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -96,6 +129,9 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "training_curve": (plots.training_curve, training, plots.COLUMN),
     "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
     "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
+    "error_curves": (functools.partial(plots.error_curves, gold=1, threshold=0.25), errors, plots.COLUMN),
+    "race_intervals": (functools.partial(plots.race_intervals, baseline=78.87), race, plots.COLUMN),
+    "ablation_lines": (functools.partial(plots.ablation_lines, x="batch size", by="loss"), ablation, plots.COLUMN),
 }
 every = pytest.mark.parametrize("name", PLOTS)
 
@@ -307,3 +343,136 @@ def test_leakage_cells_are_written_out() -> None:
     shown = words(plots.leakage_matrix(leaked()))
     assert {"32.2", "39.8", "0.9", "90.0", "STS-B train", "STS-B dev"} <= set(shown)
     assert shown.count("0") == 2
+
+
+def drawn(line: Any) -> list[list[float]]:
+    return [list(map(float, line.get_xdata())), list(map(float, line.get_ydata()))]
+
+
+def ranges(ax: Axes) -> list[tuple[float, ...]]:
+    """Both ends of every interval, rounded, as drawn."""
+    found = [part for bars in ax.collections if isinstance(bars, LineCollection) for part in bars.get_segments()]
+    return [tuple(np.asarray(part).round(9).ravel().tolist()) for part in found]
+
+
+def test_error_curves_are_the_numbers_given() -> None:
+    frame = errors()
+    upper = plots.error_curves(frame, gold=1, threshold=0.25, labels=(0, 2))
+    panels = figure(upper).axes
+    assert panels[0] is upper
+    for panel, kind in zip(panels, ("loss", "gradient"), strict=True):
+        named = {str(line.get_label()): drawn(line) for line in panel.lines if len(drawn(line)[0]) > 2}
+        assert list(named) == ["MSE", "Smooth K2, published"]
+        for name, part in frame.groupby("loss_name"):
+            assert named[str(name)] == [part["prediction"].tolist(), part[kind].tolist()]
+        assert panel.get_ylabel() == kind
+    assert panels[1].get_xlabel() == "prediction"
+
+
+@pytest.mark.parametrize("value", ["loss", "gradient"])
+def test_one_error_curve_needs_only_its_own_column(value: Any) -> None:
+    frame = errors()[["loss_name", "prediction", value]]
+    ax = plots.error_curves(frame, value=value)
+    assert (figure(ax).axes, ax.get_ylabel()) == ([ax], value)
+    with pytest.raises(ValueError, match="this plot needs"):
+        plots.error_curves(frame)
+
+
+def test_error_curves_on_given_axes_are_the_losses() -> None:
+    assert plots.error_curves(errors(), Figure().add_subplot()).get_ylabel() == "loss"
+
+
+def test_a_buffer_lies_around_gold() -> None:
+    (band,) = plots.error_curves(errors(), gold=1, threshold=0.25).patches
+    assert band.get_extents().transformed(band.axes.transData.inverted()).intervalx == pytest.approx([0.75, 1.25])  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"threshold is 0\.25 but gold is not given"):
+        plots.error_curves(errors(), threshold=0.25)
+
+
+def test_race_is_ordered_by_the_mean_and_says_it() -> None:
+    ax = plots.race_intervals(race(), baseline=78.87)
+    shown = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
+    assert shown == ["pearson", "soft_spearman on the permutahedron, and InfoNCE", "cosine_mse"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the best is on top"
+    assert {"80.50", "80.00", "79.00", "baseline 78.87"} <= set(words(ax))
+
+
+def test_race_shows_means_seeds_and_students_interval() -> None:
+    ax = plots.race_intervals(race())
+    seeds, means = ax.lines
+    assert drawn(means) == [pytest.approx([80.5, 80.0, 79.0]), [0, 1, 2]]
+    assert sorted(drawn(seeds)[0]) == sorted(race()["score"])
+    assert sorted({round(y) for y in drawn(seeds)[1]}) == [0, 1, 2]
+    scores = race().groupby("loss")["score"].apply(list)
+    for (low, _, high, row), name in zip(
+        ranges(ax), scores.sort_values(key=lambda s: -s.map(np.mean)).index, strict=True
+    ):
+        known = stats.ttest_1samp(scores[name], 0).confidence_interval(0.95)
+        assert (low, high) == pytest.approx(tuple(known))
+        assert drawn(means)[0][int(row)] == pytest.approx(np.mean(scores[name]))
+
+
+def test_a_method_with_one_seed_has_no_interval() -> None:
+    ax = plots.race_intervals(race().drop_duplicates("loss"))
+    assert all(low == high for low, _, high, _ in ranges(ax))
+
+
+def test_race_takes_a_table_of_methods_as_it_is() -> None:
+    frame = pd.DataFrame({"method": ["a", "b"], "mean": [1.0, 2.0], "low": [0.5, 1.9], "high": [1.1, 2.5]})
+    ax = plots.race_intervals(frame, by="method")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
+    assert ranges(ax) == [(1.9, 0, 2.5, 0), (0.5, 1, 1.1, 1)]
+    with pytest.raises(ValueError, match=r"needs rows and \['loss', 'mean', 'low', 'high'\]"):
+        plots.race_intervals(frame)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_ablation_has_a_line_a_group_through_its_means(log: bool) -> None:
+    ax = plots.ablation_lines(ablation(), x="batch size", by="loss", log=log)
+    assert ax.get_xscale() == ("log" if log else "linear")
+    assert {str(line.get_label()): drawn(line) for line in ax.lines} == {
+        "pearson": [[8, 64, 256], pytest.approx([80.3, 80.6, 80.8])],
+        "cosent": [[8, 64, 256], pytest.approx([79.3, 79.6, 79.8])],
+    }
+    half = float(stats.t.ppf(0.975, 2)) * 0.1 / math.sqrt(3)
+    assert ranges(ax)[0] == pytest.approx((8, 80.3 - half, 8, 80.3 + half))
+    assert len(ranges(ax)) == 6
+    assert {"8", "64", "256", "batch size", "pearson", "cosent"} <= set(words(ax))
+
+
+def test_ablation_intervals_stand_side_by_side_within_the_axes() -> None:
+    ax = plots.ablation_lines(ablation().assign(score=lambda part: part["score"] % 1), x="batch size", by="loss")
+    saved(ax, "png")
+    ends = [line.get_transform().transform((8.0, 80.0))[0] for line in ax.lines]
+    assert 72 * (ends[1] - ends[0]) / figure(ax).dpi == pytest.approx(2.5)
+    low, high = ax.get_xlim()
+    assert -20 < low < 8 and 256 < high < 284
+
+
+def test_ablation_over_words_keeps_their_order() -> None:
+    frame = pd.DataFrame({"template": ["STH", "EOL", "SUM"], "score": [3.0, 1.0, 2.0]})
+    ax = plots.ablation_lines(frame, x="template")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["STH", "EOL", "SUM"]
+    assert drawn(ax.lines[0]) == [[0, 1, 2], [3, 1, 2]]
+    assert ax.get_legend() is None
+    with pytest.raises(ValueError, match="template holds 'STH': a logarithmic axis takes positive numbers"):
+        plots.ablation_lines(frame, x="template", log=True)
+    with pytest.raises(ValueError, match="k holds 0"):
+        plots.ablation_lines(pd.DataFrame({"k": [0, 1], "score": [1.0, 2.0]}), x="k", log=True)
+
+
+@given(
+    st.lists(
+        st.text("abcdefgh ", min_size=1, max_size=30).map(str.strip).filter(bool), min_size=1, max_size=6, unique=True
+    )
+)
+@settings(max_examples=15, deadline=None)
+def test_a_legend_fits_its_page(names: list[str]) -> None:
+    frame = pd.DataFrame({"k": 1.0, "score": 80.0 + place, "by": name} for place, name in enumerate(names))
+    ax = plots.ablation_lines(frame, x="k", by="by")
+    page = figure(ax)
+    page.draw_without_rendering()
+    legend = ax.get_legend()
+    assert legend is not None
+    box = legend.get_window_extent()
+    assert page.bbox.x0 <= box.x0 and box.x1 <= page.bbox.x1 + 1 and box.y1 <= page.bbox.y1 + 1

@@ -15,21 +15,24 @@ if TYPE_CHECKING:
     from pcclab.data.catalogue import CORPORA, STS_TASKS
     from pcclab.data.desk import check, fetch, show
     from pcclab.data.loading import describe, dev_pairs, load, nli_triplets, resolve, stage2_pairs, sts_tests
-    from pcclab.data.pairs import LabelledTexts, NLIPairs, ScoredPairs, Sentences, Triplets
+    from pcclab.data.pairs import NLI_RATINGS, LabelledTexts, NLIPairs, ScoredPairs, Sentences, Triplets
     from pcclab.data.table import Provenance, Table
+    from pcclab.data.unrated import nli_pairs, sentences
 
 _HOME = {
     "catalogue": ("CORPORA", "STS_TASKS"),
     "desk": ("check", "fetch", "show"),
     "loading": ("describe", "dev_pairs", "load", "nli_triplets", "resolve", "stage2_pairs", "sts_tests"),
-    "pairs": ("LabelledTexts", "NLIPairs", "ScoredPairs", "Sentences", "Triplets"),
+    "pairs": ("NLI_RATINGS", "LabelledTexts", "NLIPairs", "ScoredPairs", "Sentences", "Triplets"),
     "table": ("Provenance", "Table"),
+    "unrated": ("nli_pairs", "sentences"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = ("leakage",)
 
 __all__ = [
     "CORPORA",
+    "NLI_RATINGS",
     "STS_TASKS",
     "LabelledTexts",
     "NLIPairs",
@@ -44,8 +47,10 @@ __all__ = [
     "fetch",
     "leakage",
     "load",
+    "nli_pairs",
     "nli_triplets",
     "resolve",
+    "sentences",
     "show",
     "stage2_pairs",
     "sts_tests",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NLI_LABELS",
+    "NLI_RATINGS",
     "LabelledTexts",
     "NLIPairs",
     "Provenance",
@@ -27,6 +30,9 @@ __all__ = [
 ]
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+NLI_RATINGS: Mapping[str, float] = MappingProxyType({"contradiction": 0.0, "neutral": 1.0, "entailment": 2.0})
+"""The rating that STS-Regression gives each class: how much of the premise the hypothesis keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +156,40 @@ class NLIPairs(Table):
                 raise ValueError(
                     f"{self._title()}: label of row {row} is {label!r}, not one of {', '.join(NLI_LABELS)}"
                 )
+
+    def rated(self, labels: Mapping[str, float] = NLI_RATINGS, *, spacing: float = 1.0) -> ScoredPairs:
+        """The same pairs with a number in place of each class, so that a regression can train on them.
+
+        Args:
+            labels: the number of each of the three classes; their least and greatest become the scale.
+            spacing: distance between two classes whose numbers differ by 1; every number is multiplied by it.
+
+        Raises:
+            ValueError: a class is missing or unknown, a number or the spacing is not finite, the spacing is not above
+                0, or all numbers are the same.
+
+        Source: STS-Regression, section 4.1: contradiction 0, neutral 1, entailment 2.
+
+        Example:
+            >>> pairs = NLIPairs(("a dog", "a dog"), ("an animal", "no dog"), ("entailment", "contradiction"))
+            >>> pairs.rated(spacing=2.5).gold.tolist(), pairs.rated(spacing=2.5).scale
+            ([5.0, 0.0], (0.0, 5.0))
+        """
+        for names, told in ((set(labels) - set(NLI_LABELS), "unknown"), (set(NLI_LABELS) - set(labels), "missing")):
+            if names:
+                raise ValueError(
+                    f"labels: {told} class {min(names, key=str)!r}: give each of {', '.join(NLI_LABELS)} a number"
+                )
+        if not (math.isfinite(spacing) and spacing > 0):
+            raise ValueError(f"spacing is {spacing}: give a finite number above 0")
+        ratings = {name: spacing * float(labels[name]) for name in NLI_LABELS}
+        if not all(map(math.isfinite, ratings.values())) or len(set(ratings.values())) == 1:
+            raise ValueError(f"labels are {dict(labels)}: give finite numbers that are not all the same")
+        told = ", ".join(f"{name} {ratings[name]:g}" for name in sorted(ratings, key=ratings.__getitem__))
+        scale = (min(ratings.values()), max(ratings.values()))
+        gold = np.array([ratings[label] for label in self.label])
+        pairs = ScoredPairs(self.premise, self.hypothesis, gold, scale=scale, provenance=self.provenance)
+        return pairs.with_note(f"rated {told}")
 
 
 @dataclass(frozen=True, eq=False)

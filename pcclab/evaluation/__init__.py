@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from pcclab.evaluation.correlation import Undefined, cosine, pearson, spearman
 from pcclab.evaluation.results import Results, TaskScore
-from pcclab.evaluation.sts import sts, sts_pairs
+from pcclab.evaluation.sts import order_sensitivity, sts, sts_pairs
 
-__all__ = ["Results", "TaskScore", "Undefined", "cosine", "pearson", "spearman", "sts", "sts_pairs"]
+__all__ = [
+    "Results",
+    "TaskScore",
+    "Undefined",
+    "cosine",
+    "order_sensitivity",
+    "pearson",
+    "spearman",
+    "sts",
+    "sts_pairs",
+]

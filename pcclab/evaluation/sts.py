@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -14,7 +14,13 @@ from pcclab.evaluation.results import Results, TaskScore
 if TYPE_CHECKING:
     import os
 
+    import pandas as pd
+
     from pcclab.data.pairs import ScoredPairs
+
+
+Score = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""From the embeddings of both sides (pairs, dim) to one number a pair; `cosine`, or a head's `score`."""
 
 
 class Encodes(Protocol):
@@ -30,6 +36,7 @@ def sts(
     *,
     tasks: Sequence[str] | None = None,
     source: str | os.PathLike[str] | None = None,
+    score: Score = cosine,
 ) -> Results:
     """Judge an encoder on STS12 to STS16, STS-B and SICK-R, or on some of them.
 
@@ -39,6 +46,7 @@ def sts(
         encoder: anything with `encode`.
         tasks: some of `pcclab.data.STS_TASKS`; None is all seven.
         source: as in `pcclab.data.load`.
+        score: what ranks a pair, the cosine or a head's `score`.
 
     Returns:
         Spearman and Pearson x 100 per task and subset, unrounded.
@@ -51,11 +59,46 @@ def sts(
     if not names:
         raise ValueError(f"no tasks to judge: choose among {', '.join(data.STS_TASKS)}, or None for all")
     tables = {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
-    return sts_pairs(encoder, tables)
+    return sts_pairs(encoder, tables, score=score)
 
 
-def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> Results:
+def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine) -> Results:
     """The same on tables already loaded, by the name of each."""
+    scored = {name: _score(score(*sides), tables[name]) for name, sides in _sides(encoder, tables).items()}
+    origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)
+    return Results(scored, encoder=str(encoder), source=", ".join(origin))
+
+
+def order_sensitivity(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score) -> pd.DataFrame:
+    """How much a score depends on which sentence of a pair comes first; a cosine does not at all.
+
+    Args:
+        encoder, tables: as in `sts_pairs`.
+        score: what ranks a pair, such as a head's `score`.
+
+    Returns:
+        One row a table: Spearman x 100 with the gold as the pairs stand (`forward`) and turned round (`backward`),
+        that of the two orders' scores with each other (`agreement`), and their mean absolute difference in units of the
+        scores' own standard deviation (`difference`).
+
+    Raises: `Undefined` where the scores of a table are constant.
+    """
+    import pandas as pd
+
+    rows = {}
+    for name, (first, second) in _sides(encoder, tables).items():
+        forward, backward, gold = score(first, second), score(second, first), tables[name].gold
+        rows[name] = {
+            "forward": 100 * spearman(forward, gold),
+            "backward": 100 * spearman(backward, gold),
+            "agreement": 100 * spearman(forward, backward),
+            "difference": float(np.abs(forward - backward).mean() / forward.std()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
+
+
+def _sides(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Both sides' embeddings of each table; every distinct sentence is embedded once."""
     position: dict[str, int] = {}
     for table in tables.values():
         for text in (*table.first, *table.second):
@@ -65,14 +108,13 @@ def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> Results:
         raise ValueError(
             f"the encoder gave {len(vectors)} embeddings for {len(position)} sentences: one each, in order"
         )
-    scored = {}
+    found = {}
     for name, table in tables.items():
         rows = [
             np.fromiter((position[text] for text in side), np.int64, len(table)) for side in (table.first, table.second)
         ]
-        scored[name] = _score(cosine(vectors[rows[0]], vectors[rows[1]]), table)
-    origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)
-    return Results(scored, encoder=str(encoder), source=", ".join(origin))
+        found[name] = (vectors[rows[0]], vectors[rows[1]])
+    return found
 
 
 def _score(similarity: np.ndarray, table: ScoredPairs) -> TaskScore:

@@ -51,7 +51,8 @@ def info_nce(
             f"{len(anchor)} pair(s): InfoNCE needs at least 2, for the others are its negatives; raise the batch size"
         )
     anchor, positive, *hard = (functional.normalize(_at_least_float32(side), dim=-1) for side in sides)
-    logits = anchor @ torch.cat([positive, *hard]).T / temperature
+    with torch.autocast(anchor.device.type, enabled=False):  # it would round the cosines to 8 bits
+        logits = anchor @ torch.cat([positive, *hard]).T / temperature
     return functional.cross_entropy(logits, torch.arange(len(anchor), device=anchor.device))
 
 

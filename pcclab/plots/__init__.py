@@ -7,18 +7,22 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
 from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
 from pcclab.plots.style import COLUMN, TEXT, paper_style
 
 __all__ = [
     "COLUMN",
     "TEXT",
+    "ablation_lines",
     "ceiling_levels",
     "ceiling_over_share",
+    "error_curves",
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
     "paper_style",
+    "race_intervals",
     "scorer_scatter",
     "similarity_by_gold",
     "stage_levels",

@@ -1,7 +1,13 @@
 """The papers' tables as CSV, one row a cell, so that ours can be set beside theirs.
 
 Columns: paper, table (as numbered there, or a word for scores published elsewhere), row, column, value, note (where
-a score comes from when it is not the paper's own). Rows of a group are named "group / row".
+a score comes from when it is not the paper's own, and what is doubtful about it). Rows of a group are named
+"group / row".
+
+A value is kept as printed, also where it must be a slip: the note says so, and so it does where an average is not the
+mean of its row. A dash is a cell the paper leaves empty. Three things differ from print: models, tasks and averages
+have one spelling over the papers; models stand in the rows, settings in the columns; and tables that quote sentences
+of a data set hold only their scores and ranks, with rows such as "query 1 / target 2".
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ def papers() -> list[str]:
     """Names of the papers whose tables are here.
 
     >>> papers()
-    ['pcc-tuning']
+    ['pcc-tuning', 'rankcse', 'sts-regression']
     """
     found = (entry.name for entry in resources.files(__name__).iterdir())
     return sorted(name.removesuffix(".csv") for name in found if name.endswith(".csv"))
@@ -32,7 +38,7 @@ def cells(paper: str, *, table: str | None = None) -> pd.DataFrame:
 
     Returns:
         Columns paper, table, row, column, value, note in the paper's order. The values are float where all of them are
-        numbers (scores times 100), else text.
+        numbers (scores times 100) or dashes (NaN), else text as printed.
 
     Raises: ValueError for a paper or table that is not here; it names those that are.
 
@@ -52,4 +58,5 @@ def cells(paper: str, *, table: str | None = None) -> pd.DataFrame:
             raise ValueError(f"{paper} has no table {table!r}: there are {', '.join(tables)}")
         frame = frame[frame["table"] == table].reset_index(drop=True)
     numbers = pd.to_numeric(frame["value"], errors="coerce")
-    return frame if numbers.isna().any() else frame.assign(value=numbers)
+    words = numbers.isna() & (frame["value"] != "-")
+    return frame if words.any() else frame.assign(value=numbers)

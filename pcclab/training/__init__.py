@@ -7,9 +7,23 @@ import logging
 # Importing the Trainer imports bitsandbytes, which tells of an optional 4-bit kernel that the CPU does without.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
+from pcclab.training import teachers  # noqa: E402
+from pcclab.training.frozen import Projected, Remembered, fit_frozen  # noqa: E402
 from pcclab.training.history import History  # noqa: E402
 from pcclab.training.objectives import Objective, bind  # noqa: E402
 from pcclab.training.settings import FitSettings  # noqa: E402
+from pcclab.training.teachers import Teachers  # noqa: E402
 from pcclab.training.trainer import fit  # noqa: E402
 
-__all__ = ["FitSettings", "History", "Objective", "bind", "fit"]
+__all__ = [
+    "FitSettings",
+    "History",
+    "Objective",
+    "Projected",
+    "Remembered",
+    "Teachers",
+    "bind",
+    "fit",
+    "fit_frozen",
+    "teachers",
+]

@@ -49,8 +49,9 @@ def _damage(folder: Path) -> str | None:
             return f"{name} is missing or empty"
     try:
         # Opening checks the file's length against its header; nothing is read.
-        with safe_open(folder / "model.safetensors", framework="pt"):
-            pass
+        for file in folder.glob("*.safetensors"):  # the trunk, and the head where there is one
+            with safe_open(file, framework="pt"):
+                pass
         json.loads((folder / "trainer_state.json").read_text(encoding="utf8"))
     except (SafetensorError, ValueError, OSError) as error:
         return str(error).splitlines()[0]
@@ -89,9 +90,21 @@ def same_training(folder: Path, identity: dict[str, Any]) -> None:
         files.write_json(file, identity)
         return
     before = json.loads(file.read_text(encoding="utf8"))
+    identity = json.loads(json.dumps(identity))  # as it comes back from the file: a tuple as a list
     for name, value in identity.items():
         if before.get(name) != value:
             raise ValueError(
                 f"{folder} holds a training with {name} {before.get(name)!r}, this one has {value!r}: "
                 "move that folder away to train anew"
             )
+
+
+def room_for(folder: Path, trunk: nn.Module) -> None:
+    """Refuse to start where the disk cannot hold the checkpoints: weights, two moments of each, and twice that."""
+    need = 7 * sum(p.numel() * p.element_size() for p in trunk.parameters())
+    free = shutil.disk_usage(folder).free
+    if free < need:
+        raise OSError(
+            f"training needs {need / 1e6:,.0f} MB for checkpoints in {folder} and the disk has {free / 1e6:,.0f} MB "
+            "free: make room or move the checkout"
+        )

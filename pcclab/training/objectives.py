@@ -1,4 +1,8 @@
-"""Where a table of texts meets a loss: which texts a step embeds, and how the loss is given their embeddings."""
+"""Where a table of texts meets a loss: which texts a step embeds, and what the loss is given of them.
+
+A kind of table offers named quantities, such as the similarities of rated pairs, and a loss takes those its positional
+arguments name. So a sum of losses is one objective too: each takes what it needs of the same embeddings.
+"""
 
 from __future__ import annotations
 
@@ -6,112 +10,162 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
 
 from pcclab import losses
-from pcclab.data import ScoredPairs, Triplets
+from pcclab.data import NLIPairs, ScoredPairs
+from pcclab.training.quantities import COLUMNS, COMPARING, OFFERS, Batch, Trainable, positive_from
+
+if TYPE_CHECKING:
+    from pcclab.training.teachers import Teachers
 
 Loss = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss bound to a table.
+    """A loss, or a weighted sum of losses, bound to a table.
 
     Args:
-        name: of the loss, as logs show it.
-        columns: texts of each side, all of the table's length.
-        gold: rating of each row in the table's scale, or None.
+        name: of the loss, as logs and records show it.
+        table: what the rows are taken from.
         least: rows without which the loss is undefined.
-        call: from the embeddings of each side (rows, dim) and the rows' ratings to the loss.
+        terms: weight, function of the arguments, and the names of these, of each summand.
+        head: judges pairs of embeddings for losses that ask for a prediction; trained with the trunk.
+        teachers: whose similarities the ranking losses follow.
     """
 
     name: str
-    columns: tuple[tuple[str, ...], ...]
-    gold: np.ndarray | None
+    table: Any
     least: int
-    call: Callable[[Sequence[Tensor], Tensor | None], Tensor]
+    terms: tuple[tuple[float, Loss, tuple[str, ...]], ...]
+    head: nn.Module | None = None
+    teachers: Teachers | None = None
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """Texts of each side, all of the table's length."""
+        return COLUMNS[type(self.table)](self.table)
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.table)
 
     def loss(self, rows: Sequence[int]) -> Callable[[Tensor], Tensor]:
         """The loss of these rows, as a function of all their embeddings: first side, then second, and so on."""
 
         def evaluate(embeddings: Tensor) -> Tensor:
-            gold = None
-            if self.gold is not None:
-                wide = torch.promote_types(embeddings.dtype, torch.float32)
-                gold = torch.as_tensor(self.gold[list(rows)], dtype=wide, device=embeddings.device)
-            return self.call(embeddings.split(len(rows)), gold)
+            batch = Batch(self.table, rows, embeddings.split(len(rows)), self.head, self.teachers)
+            offers = OFFERS[type(self.table)]
+            parts = []
+            for weight, function, names in self.terms:
+                given = [offers[name](batch) for name in names]
+                # A batch of rated pairs may hold no two positives: that term has nothing to say then.
+                if names[0] == "anchor" and len(given[0]) < self.least:
+                    parts.append(embeddings.sum() * 0)
+                else:
+                    parts.append(weight * function(*given))
+            return torch.stack(parts).sum() if len(parts) > 1 else parts[0]
 
         return evaluate
 
 
-def bind(table: ScoredPairs | Triplets, loss: str | Loss, options: Mapping[str, Any] | None = None) -> Objective:
+def bind(
+    table: Trainable,
+    loss: str | Loss,
+    options: Mapping[str, Any] | None = None,
+    *,
+    head: nn.Module | None = None,
+    teachers: Teachers | None = None,
+) -> Objective:
     """Bind a loss to the table it can be computed on.
 
     Args:
-        table: rated pairs for a loss on ``(similarity, gold)``, triplets for one on ``(anchor, positive, negative)``.
-        loss: a name of `pcclab.losses.CATALOGUE`, or a function with such arguments.
-        options: keyword arguments of the loss, such as its temperature.
+        table: `ScoredPairs` for losses on similarities, features, embeddings or a head's judgement of rated pairs (and
+            for `info_nce`, which takes those rated 4 of 5 or higher), `Triplets` for `info_nce` with hard negatives,
+            `Sentences` for two views of each and for the ranking losses.
+        loss: a name of `pcclab.losses.CATALOGUE`, a sum of such names as `pcclab.losses.parse` reads it, or a function
+            whose positional arguments are named as in `pcclab.losses`.
+        options: keyword arguments of a single loss, such as its temperature; a sum holds its own. A loss that knows the
+            ends of the labels (`label_range`, `scale`) is given those of the table.
+        head: for losses on ``prediction`` or ``logits``.
+        teachers: for losses on ``teacher``.
 
-    Raises: ValueError for an unknown loss or option, a table of the wrong kind, or fewer than two rows.
+    Raises: ValueError for an unknown loss or option, a table of the wrong kind, a head or teachers that are missing or
+        do not fit, or too few rows.
     """
-    function = losses.by_name(loss) if isinstance(loss, str) else loss
-    name = loss if isinstance(loss, str) else _name(function)
+    if isinstance(table, NLIPairs):
+        raise ValueError("NLIPairs hold labels, no ratings: give table.rated(), which maps them to 0, 1 and 2")
+    if type(table) not in OFFERS:
+        raise ValueError(f"{type(table).__name__} cannot be trained on: give ScoredPairs, Triplets or Sentences")
+    if teachers is not None:
+        teachers.check(COLUMNS[type(table)](table)[0])
+    summands = losses.parse(loss) if isinstance(loss, str) else (losses.Term(_name(loss)),)
+    if options and len(summands) > 1:
+        raise ValueError(f"options {sorted(options)} beside a sum of losses: write each loss's own in parentheses")
+    terms, told, compares = [], [], False
+    for term in summands:
+        function = losses.by_name(term.name) if isinstance(loss, str) else loss
+        given = {**term.options, **(options or {})}
+        names, call = _bound(term.name, function, given, table, head, teachers)
+        terms.append((term.weight, call, names))
+        told.append(str(term))
+        compares = compares or bool(COMPARING & set(names))
+        if "gold" in names and COMPARING & set(names) and np.ptp(table.gold) == 0:  # type: ignore[union-attr]
+            raise ValueError(f"all {len(table)} gold ratings are {table.gold[0]:g}: there is no order to learn")  # type: ignore[union-attr]
+        if isinstance(table, ScoredPairs) and "anchor" in names and (table.gold >= positive_from(table)).sum() < 2:
+            raise ValueError(
+                f"fewer than 2 pairs are rated {positive_from(table):g} or higher: {term.name} has no positives"
+            )
+    if len(table) < 2 and compares:
+        raise ValueError(f"{len(table)} row(s): {told[0]} compares the rows of a batch, give at least 2")
+    return Objective(" + ".join(told), table, 2 if compares else 1, tuple(terms), head, teachers)
+
+
+def _bound(
+    name: str, function: Loss, options: dict[str, Any], table: Any, head: Any, teachers: Any
+) -> tuple[tuple[str, ...], Loss]:
+    """The quantities a loss takes from this table, and the loss with its options."""
     arguments = inspect.signature(function).parameters.values()
     taken = [a.name for a in arguments if a.kind is a.KEYWORD_ONLY]
-    if unknown := [option for option in options or {} if option not in taken]:
+    if unknown := [option for option in options if option not in taken]:
         raise ValueError(f"{name} has no option {unknown[0]!r}: it takes {', '.join(taken) or 'none'}")
-    given = tuple(a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD))
-    if given not in _KINDS:
-        raise ValueError(
-            f"{name} takes {given}: a loss takes " + " or ".join(f"({', '.join(kind)})" for kind in _KINDS)
-        )
-    kind, build = _KINDS[given]
-    if not isinstance(table, kind):
-        raise ValueError(
-            f"{name} takes ({', '.join(given)}), which {type(table).__name__} does not hold: give {kind.__name__}"
-        )
-    if len(table) < 2:
-        raise ValueError(f"{len(table)} row(s): {name} compares the rows of a batch, give at least 2")
-    return build(table, partial(function, **options or {}), name)
+    places = [a for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    offered = OFFERS[type(table)]
+    given = tuple(a.name for a in places if a.name in offered or a.default is a.empty)
+    if not _holds(type(table), given):
+        asked = ", ".join(a.name for a in places)
+        fits = [kind.__name__ for kind in OFFERS if _holds(kind, given)]
+        mend = f"give {' or '.join(fits)}" if fits else "name its arguments as pcclab.losses does"
+        raise ValueError(f"{name} takes ({asked}), which {type(table).__name__} does not hold: {mend}")
+    if {"prediction", "logits"} & set(given):
+        _check_head(name, "logits" in given, head)
+    if "teacher" in given and teachers is None:
+        raise ValueError(f"{name} follows a teacher: give teachers=, as pcclab.training.teachers.gather makes them")
+    known = {"label_range": getattr(table, "scale", None)}
+    if getattr(table, "scale", (1,))[0] == 0:
+        known["scale"] = table.scale[1]
+    found = {option: value for option, value in known.items() if option in taken and value is not None}
+    return given, partial(function, **{**found, **options})
 
 
-def _scored(table: ScoredPairs, loss: Loss, name: str) -> Objective:
-    def call(sides: Sequence[Tensor], gold: Tensor | None) -> Tensor:
-        first, second = _wide(sides)
-        return loss(functional.cosine_similarity(first, second, dim=-1), gold)
-
-    if np.ptp(table.gold) == 0:
-        raise ValueError(f"all {len(table)} gold ratings are {table.gold[0]:g}: there is no order to learn")
-    return Objective(name, (table.first, table.second), table.gold, 2, call)
+def _holds(kind: type, asked: tuple[str, ...]) -> bool:
+    """Whether a table of that kind offers all that is asked; without ratings, first and second are lists."""
+    lists_of_pairs = kind is ScoredPairs and set(asked) == {"first", "second"}
+    return bool(asked) and set(asked) <= set(OFFERS[kind]) and not lists_of_pairs
 
 
-def _triplets(table: Triplets, loss: Loss, name: str) -> Objective:
-    def call(sides: Sequence[Tensor], gold: Tensor | None) -> Tensor:
-        return loss(*sides)
-
-    return Objective(name, (table.anchor, table.positive, table.negative), None, 2, call)
-
-
-def _wide(sides: Sequence[Tensor]) -> list[Tensor]:
-    """Cosines of half-precision embeddings are taken in float32: eight bits cannot order them."""
-    return [side.float() if side.dtype in (torch.float16, torch.bfloat16) else side for side in sides]
+def _check_head(name: str, classifies: bool, head: Any) -> None:
+    outputs = 1 if head is None else int(getattr(head, "outputs", 1))
+    if head is None or (classifies and outputs < 2) or (not classifies and outputs != 1):
+        asked = "one output a class and its levels" if classifies else "one output"
+        told = "no head was given" if head is None else f"this head has {outputs} output(s)"
+        raise ValueError(f"{name} judges pairs by a head with {asked}, and {told}: give head=SiameseHead(...)")
 
 
-def _name(function: Loss) -> str:
+def _name(function: Any) -> str:
     function = getattr(function, "func", function)  # what a functools.partial wraps
     return getattr(function, "__name__", type(function).__name__)
-
-
-_KINDS: dict[tuple[str, ...], tuple[type, Callable[[Any, Loss, str], Objective]]] = {
-    ("similarity", "gold"): (ScoredPairs, _scored),
-    ("anchor", "positive", "negative"): (Triplets, _triplets),
-}

@@ -20,6 +20,8 @@ NEVER = 10**9
 def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device: torch.device) -> TrainingArguments:
     """The Trainer's arguments; everything about its own logging, saving and evaluating is left to `Rhythm`."""
     rest = rows % settings.batch_size
+    steps = total_steps(settings, rows)
+    warmup = round(settings.warmup_share * steps) if settings.warmup_share else settings.warmup_steps
     chosen = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=settings.batch_size,
@@ -27,10 +29,10 @@ def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device
         max_steps=settings.max_steps,
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
-        warmup_steps=settings.warmup_steps,
+        warmup_steps=warmup,
         max_grad_norm=settings.max_grad_norm,
         lr_scheduler_type="linear",
-        optim="adamw_torch",
+        optim="adamw_torch_fused",
         bf16=settings.dtype == "bfloat16",
         seed=settings.seed,
         data_seed=settings.seed,
@@ -51,19 +53,22 @@ def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device
         report_to="none",
         log_level="error",
     )
-    steps = settings.max_steps
-    if steps < 0:
-        steps = math.ceil(settings.epochs * max(1, math.ceil(rows / settings.batch_size)))
-    if settings.warmup_steps >= steps > 1:
+    if warmup >= steps > 1:
         warnings.warn(
-            f"warmup_steps is {settings.warmup_steps} and the training has {steps} steps: the learning rate never "
-            "reaches its peak",
+            f"warmup_steps is {warmup} and the training has {steps} steps: the learning rate never reaches its peak",
             stacklevel=4,
         )
     # One process, one device: several go through a launcher, not through torch's DataParallel.
     _ = chosen.device
     chosen._n_gpu = min(chosen.n_gpu, 1)
     return chosen
+
+
+def total_steps(settings: FitSettings, rows: int) -> int:
+    """Optimiser steps of a training on so many rows."""
+    if settings.max_steps > 0:
+        return settings.max_steps
+    return math.ceil(settings.epochs * max(1, math.ceil(rows / settings.batch_size)))
 
 
 class Rhythm(TrainerCallback):

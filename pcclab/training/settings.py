@@ -18,6 +18,8 @@ class FitSettings:
         learning_rate: peak, reached after `warmup_steps` and falling linearly to 0.
         weight_decay: AdamW's.
         warmup_steps: optimiser steps.
+        warmup_share: the same as a share of all steps; one of the two.
+        layer_decay: factor on the learning rate from each layer of the trunk to the one below it; 1 for none.
         max_grad_norm: length the gradient is clipped at.
         evaluate_every: steps between two looks at the development set; 0 looks at the end only.
         max_tokens: longer texts are cut there in training; None, or more than the encoder reads, is its own limit.
@@ -34,6 +36,8 @@ class FitSettings:
     learning_rate: float = 2e-5
     weight_decay: float = 0.0
     warmup_steps: int = 0
+    warmup_share: float = 0.0
+    layer_decay: float = 1.0
     max_grad_norm: float = 1.0
     evaluate_every: int = 0
     max_tokens: int | None = None
@@ -47,6 +51,8 @@ class FitSettings:
         limits: dict[str, tuple[float, str]] = {
             "epochs": (1e-9, "above 0"),
             "batch_size": (2, "at least 2: one row alone has no rank and no negatives"),
+            "warmup_share": (0, "from 0 to below 1"),
+            "layer_decay": (1e-12, "above 0, at most 1"),
             "learning_rate": (1e-12, "above 0"),
             "max_grad_norm": (1e-12, "above 0"),
             "micro_tokens": (1, "at least 1"),
@@ -62,6 +68,13 @@ class FitSettings:
                 raise ValueError(f"{name} is {value!r}: give a number {mend}")
         if self.max_steps != -1 and self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}: give at least 1, or -1 to train by epochs")
+        if self.warmup_share >= 1 or (self.warmup_share and self.warmup_steps):
+            raise ValueError(
+                f"warmup_share is {self.warmup_share} and warmup_steps {self.warmup_steps}: give one of them, a share "
+                "below 1"
+            )
+        if self.layer_decay > 1:
+            raise ValueError(f"layer_decay is {self.layer_decay}: give at most 1, lower layers learn more slowly")
         if self.dtype not in ("float32", "bfloat16"):
             raise ValueError(f"dtype is {self.dtype!r}: choose float32 or bfloat16")
 

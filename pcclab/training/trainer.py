@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import time
 from dataclasses import asdict
@@ -15,13 +14,17 @@ from torch import Tensor, nn
 from transformers import PrinterCallback, Trainer
 
 from pcclab import files
-from pcclab.data import ScoredPairs, Triplets
+from pcclab.data import ScoredPairs
 from pcclab.encoders import Encoder
+from pcclab.encoders.heads import SiameseHead
 from pcclab.training import cached, checkpoints, rhythm
+from pcclab.training.groups import parameter_groups
 from pcclab.training.history import History
 from pcclab.training.objectives import Loss, Objective, bind
+from pcclab.training.quantities import Trainable
 from pcclab.training.selection import Development
 from pcclab.training.settings import FitSettings
+from pcclab.training.teachers import Teachers
 
 LINES = "lines.json"
 
@@ -37,39 +40,43 @@ class Run(Protocol):
 
 def fit(
     encoder: Encoder,
-    table: ScoredPairs | Triplets,
+    table: Trainable,
     loss: str | Loss,
     *,
     parameters: Any,
     run: Run | None = None,
     dev: ScoredPairs | None = None,
     options: dict[str, Any] | None = None,
+    head: SiameseHead | None = None,
+    teachers: Teachers | None = None,
 ) -> History:
     """Train an encoder in place, and leave it with the weights that were best on `dev`.
 
     Args:
         encoder: changed in place.
-        table: `ScoredPairs` for a loss on (similarity, gold), `Triplets` for one on (anchor, positive, negative).
-        loss: name in `pcclab.losses.CATALOGUE`, or such a function.
+        table: `ScoredPairs`, `Triplets` or `Sentences`, as the loss needs; `training.bind` says which.
+        loss: name in `pcclab.losses.CATALOGUE`, a weighted sum of such names, or such a function.
         parameters: `FitSettings`, a mapping of its fields, or anything with attributes so named.
         run: where checkpoints and metrics go. A finished training is loaded instead of repeated, an interrupted one
             goes on from its newest whole checkpoint with the same result to the bit on a CPU. None keeps nothing.
         dev: rated pairs for selecting the step, never a test set; None keeps the last step.
         options: keyword arguments of the loss, such as ``{"temperature": 0.05}``.
+        head: for losses on a head's judgement; trained in place with the encoder.
+        teachers: for losses that follow a teacher's ranking.
 
     Raises: ValueError for parameters, tables or options that do not fit, a loss that is not finite, or a folder that
         holds another training; OSError when the disk has no room for the checkpoints. All but the loss are raised
         before the first step.
     """
     settings = FitSettings.of(parameters)
-    objective = bind(table, loss, options)
+    objective = bind(table, loss, options, head=head, teachers=teachers)
     # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
     columns = [encoder.tokenize(column, max_tokens=settings.max_tokens) for column in objective.columns]
     development = Development(encoder, dev) if dev is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         folder = run.checkpoints if run is not None else Path(scratch)
         if run is not None or development is not None:
-            _room(folder, encoder)
+            checkpoints.room_for(folder, encoder.trunk)
         if run is not None:
             identity = {
                 "loss": objective.name,
@@ -78,13 +85,25 @@ def fit(
                 "table": table.fingerprint,
                 "dev": dev.fingerprint if dev is not None else None,
                 "encoder": encoder.fingerprint,
+                **({"head": head.fingerprint} if head is not None else {}),
+                **({"teachers": teachers.fingerprint} if teachers is not None else {}),
             }
             checkpoints.same_training(folder, identity)
             if files.is_complete(folder / "final"):
                 checkpoints.load_weights(encoder.trunk, folder / "final")
+                if head is not None:
+                    head.load_state_dict(SiameseHead.load(folder / "head").state_dict())
                 return History.load(folder / "history.json")
         trainer = _Trainer(encoder, objective, columns, settings, folder, development, run)
         return trainer.fit()
+
+
+class _Model(nn.Module):
+    """All that is trained: the trunk, and the head where there is one."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module | None) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
 
 
 class _Trainer(Trainer):
@@ -104,7 +123,7 @@ class _Trainer(Trainer):
         self.folder, self.development, self.run = folder, development, run
         self.lines: dict[int, dict[str, Any]] = {}
         super().__init__(
-            model=encoder.trunk,
+            model=_Model(encoder.trunk, objective.head),
             args=rhythm.arguments(settings, folder, len(objective), objective.least, encoder.device),
             train_dataset=range(len(objective)),
             data_collator=lambda rows: {"rows": torch.tensor(rows)},
@@ -138,6 +157,8 @@ class _Trainer(Trainer):
         )
         if self.run is not None:
             history.save(self.folder / "history.json")
+            if self.bound.head is not None:
+                self.bound.head.save(self.folder / "head")  # type: ignore[operator]
             self.encoder.save(self.folder / "final")
             checkpoints.keep_only(self.folder, set())
         return history
@@ -151,8 +172,17 @@ class _Trainer(Trainer):
             )
         best: int = self.state.best_global_step
         if best != self.state.global_step:
-            checkpoints.load_weights(self.encoder.trunk, self.folder / f"{checkpoints.PREFIX}{best}")
+            self._load_from_checkpoint(str(self.folder / f"{checkpoints.PREFIX}{best}"))
         return best
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        if self.optimizer is None and self.settings.layer_decay < 1:
+            trained: Any = self.model
+            decayed = set(self.get_decay_parameter_names(trained))
+            groups = parameter_groups(trained, self.settings, decayed)
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
+            self.optimizer = kind(groups, **options)
+        return super().create_optimizer(model)
 
     def training_step(self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Any = None) -> Tensor:
         model.train()
@@ -199,7 +229,16 @@ class _Trainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         # Weights only: the Trainer would add a pickle of its arguments, which nobody here reads.
-        self.encoder.trunk.save_pretrained(output_dir or str(self.folder), state_dict=state_dict)
+        folder = output_dir or str(self.folder)
+        self.encoder.trunk.save_pretrained(folder)
+        if self.bound.head is not None:
+            self.bound.head.save(folder)  # type: ignore[operator]
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        folder = Path(resume_from_checkpoint)
+        checkpoints.load_weights(self.encoder.trunk, folder)
+        if self.bound.head is not None:
+            self.bound.head.load_state_dict(SiameseHead.load(folder).state_dict())
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -211,14 +250,3 @@ class _Trainer(Trainer):
         # Only now that this one is whole may older ones go.
         checkpoints.keep_only(self.folder, {step, self.state.best_global_step or step})
         self.watch.saved = time.monotonic()
-
-
-def _room(folder: Path, encoder: Encoder) -> None:
-    """Refuse to start where the disk cannot hold the checkpoints: weights, two moments of each, and twice that."""
-    need = 7 * sum(p.numel() * p.element_size() for p in encoder.trunk.parameters())
-    free = shutil.disk_usage(folder).free
-    if free < need:
-        raise OSError(
-            f"training needs {need / 1e6:,.0f} MB for checkpoints in {folder} and the disk has {free / 1e6:,.0f} MB "
-            "free: make room or move the checkout"
-        )

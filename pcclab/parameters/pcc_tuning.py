@@ -1,46 +1,19 @@
-"""One strict model a notebook: every parameter typed, bounded and described, nothing inherited, nothing guessed.
+"""Parameters of notebooks 01 to 03.
 
 Source: Pcc-tuning, section 5 and appendix A, for the values of the `paper` sets.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, get_origin
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from pcclab.complaints import explain, near, unknown
-from pcclab.values import read_assignments, read_yaml
+from pcclab.parameters.base import Parameters, Tupled
 
-SOURCES = ("synthetic", "senteval", "hub")
 Leakage = Literal["keep", "filter", "strict"]
-Levels = Annotated[tuple[Leakage, ...], BeforeValidator(lambda value: tuple(value) if type(value) is list else value)]
-
-
-class Parameters(BaseModel):
-    """What every notebook takes."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-    source: str = Field(description="where the data come from: synthetic, senteval (at PCCLAB_DATA), hub, or a folder")
-    seed: int = Field(ge=0, lt=2**32, description="seed of everything random")
-
-    @field_validator("source")
-    @classmethod
-    def _known_source(cls, value: str) -> str:
-        # A folder is told from a mistyped name by its slash, so that a file means the same on every machine.
-        if value not in SOURCES and "/" not in value and os.sep not in value:
-            raise ValueError(f"no such source: {near(value, SOURCES)} A folder is written with a slash: ./{value}")
-        return value
-
-    def stands_on(self) -> dict[str, str]:
-        """Notebooks whose finished runs this one continues, each with its parameter file."""
-        return {}
+Levels = Annotated[tuple[Leakage, ...], Tupled]
 
 
 class CeilingParameters(Parameters):
@@ -154,78 +127,3 @@ class Stage2Parameters(TrainingParameters):
 
     def stands_on(self) -> dict[str, str]:
         return {"02_stage1_contrastive": self.stage1} if self.stage1 else {}
-
-
-MODELS: dict[str, type[Parameters]] = {
-    "01_ceiling": CeilingParameters,
-    "02_stage1_contrastive": Stage1Parameters,
-    "03_stage2_pcc_tuning": Stage2Parameters,
-}
-
-
-def model_of(notebook: str) -> type[Parameters]:
-    """The model of a notebook's parameters.
-
-    Raises: ValueError naming the known notebooks where there is no such one.
-    """
-    if notebook not in MODELS:
-        raise ValueError(unknown("notebook", notebook, MODELS))
-    return MODELS[notebook]
-
-
-def validate(
-    notebook: str, values: Mapping[str, Any], *, origin: str | None = None, places: Mapping[str, str] | None = None
-) -> Parameters:
-    """Values to the notebook's frozen parameters.
-
-    Args:
-        notebook: its name, without `.ipynb`.
-        values: name to value; all of them, none more.
-        origin: where they came from, for the error; the notebook's name where None.
-        places: for single names a closer place, such as the line of the file.
-
-    Raises: ValueError with one line for each fault: the parameter, its value, the limit and the mend.
-
-    >>> validate("01_ceiling", dict(source="synthetic", seed=0, n=10, share=0.5, levels=5, hardness=3)).hardness
-    3.0
-    """
-    model = model_of(notebook)
-    try:
-        return model.model_validate(dict(values))
-    except ValidationError as error:
-        message = explain(error, model, origin=origin or notebook, places=places or {})
-    raise ValueError(message)
-
-
-def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Parameters:
-    """A parameter file, validated; `overrides` replace single values, as papermill's `-p` does."""
-    values, lines = read_yaml(path)
-    given = dict(overrides or {})
-    places = {**{name: f"{path}, line {line}" for name, line in lines.items()}, **dict.fromkeys(given, "-p")}
-    return validate(notebook, {**values, **given}, origin=str(path), places=places)
-
-
-def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
-    """`name=value` texts from a command line, as values for `load_file`'s overrides."""
-    kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
-    lists = {name for name, kind in kinds.items() if get_origin(kind) is tuple}
-    words = {name for name, kind in kinds.items() if kind is str or get_origin(kind) is Literal}
-    return read_assignments(texts, words=words, lists=lists)
-
-
-def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = ()) -> str:
-    """Twelve hex digits that stay the same as long as notebook, parameters and the runs it stands on do.
-
-    Args:
-        notebook: its name.
-        parameters: its validated parameters.
-        on: identifiers of the runs it continues, so that a changed stage 1 makes another stage 2.
-    """
-    content = {"notebook": notebook, "parameters": parameters.model_dump(mode="json"), "on": list(on)}
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf8")).hexdigest()[:12]
-
-
-def to_yaml(parameters: Parameters) -> str:
-    """The parameters as a YAML file that `load_file` reads back to the same."""
-    return str(yaml.safe_dump(parameters.model_dump(mode="json"), sort_keys=False, allow_unicode=True))

@@ -1,0 +1,108 @@
+"""One strict model a notebook: every parameter typed, bounded and described, nothing inherited, nothing guessed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_origin
+
+import yaml
+from pydantic import ValidationError
+
+from pcclab.complaints import explain, unknown
+from pcclab.parameters.base import SOURCES, Parameters
+from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
+from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
+from pcclab.values import read_assignments, read_yaml
+
+MODELS: dict[str, type[Parameters]] = {
+    "01_ceiling": CeilingParameters,
+    "02_stage1_contrastive": Stage1Parameters,
+    "03_stage2_pcc_tuning": Stage2Parameters,
+    "04_ablations": ComparisonParameters,
+    "06_regression": RegressionParameters,
+    "07_rankcse": RankingParameters,
+}
+
+
+def model_of(notebook: str) -> type[Parameters]:
+    """The model of a notebook's parameters.
+
+    Raises: ValueError naming the known notebooks where there is no such one.
+    """
+    if notebook not in MODELS:
+        raise ValueError(unknown("notebook", notebook, MODELS))
+    return MODELS[notebook]
+
+
+def validate(
+    notebook: str, values: Mapping[str, Any], *, origin: str | None = None, places: Mapping[str, str] | None = None
+) -> Parameters:
+    """Values to the notebook's frozen parameters.
+
+    Args:
+        notebook: its name, without `.ipynb`.
+        values: name to value; all of them, none more.
+        origin: where they came from, for the error; the notebook's name where None.
+        places: for single names a closer place, such as the line of the file.
+
+    Raises: ValueError with one line for each fault: the parameter, its value, the limit and the mend.
+
+    >>> validate("01_ceiling", dict(source="synthetic", seed=0, n=10, share=0.5, levels=5, hardness=3)).hardness
+    3.0
+    """
+    model = model_of(notebook)
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        message = explain(error, model, origin=origin or notebook, places=places or {})
+    raise ValueError(message)
+
+
+def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Parameters:
+    """A parameter file, validated; `overrides` replace single values, as papermill's `-p` does."""
+    values, lines = read_yaml(path)
+    given = dict(overrides or {})
+    places = {**{name: f"{path}, line {line}" for name, line in lines.items()}, **dict.fromkeys(given, "-p")}
+    return validate(notebook, {**values, **given}, origin=str(path), places=places)
+
+
+def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
+    """`name=value` texts from a command line, as values for `load_file`'s overrides."""
+    kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
+    lists = {name for name, kind in kinds.items() if get_origin(kind) is tuple}
+    words = {name for name, kind in kinds.items() if kind is str or get_origin(kind) is Literal}
+    return read_assignments(texts, words=words, lists=lists)
+
+
+def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = ()) -> str:
+    """Twelve hex digits that stay the same as long as notebook, parameters and the runs it stands on do.
+
+    Args:
+        notebook: its name.
+        parameters: its validated parameters.
+        on: identifiers of the runs it continues, so that a changed stage 1 makes another stage 2.
+    """
+    content = {"notebook": notebook, "parameters": parameters.model_dump(mode="json"), "on": list(on)}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf8")).hexdigest()[:12]
+
+
+def to_yaml(parameters: Parameters) -> str:
+    """The parameters as a YAML file that `load_file` reads back to the same."""
+    return str(yaml.safe_dump(parameters.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+
+__all__ = [
+    "MODELS",
+    "SOURCES",
+    "Parameters",
+    "identifier",
+    "load_file",
+    "model_of",
+    "read_overrides",
+    "to_yaml",
+    "validate",
+]

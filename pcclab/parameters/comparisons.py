@@ -1,0 +1,172 @@
+"""Parameters of the notebooks that train many times and compare: 04, 06 and 07.
+
+Their lists span a grid whose every cell is a run of its own: the same notebook with each list cut to one entry, found
+again whatever the other entries were.
+
+Source: STS-Regression, sections 4.1, 4.2 and table 2; RankCSE, appendix A and table 9, for the values of the `paper`
+sets.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from pcclab.parameters.base import Names, Parameters, Pooling, Seeds, Tupled, distinct
+
+Rates = Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Tupled, AfterValidator(distinct)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=2, le=65_536)], ...], Tupled, AfterValidator(distinct)]
+Regression = Literal["smooth_k2", "mse", "l1", "translated_relu"]
+Workflows = Annotated[tuple[Literal[Regression, "contrast"], ...], Tupled, AfterValidator(distinct)]
+Scratch = Annotated[tuple[Literal[Regression, "cross_entropy"], ...], Tupled, AfterValidator(distinct)]
+
+
+class TrainingGrid(Parameters):
+    """What one training of the grid takes."""
+
+    encoder: str = Field(min_length=1, description="minilm, tiny, a folder with weights, or a hub name")
+    pooling: Pooling = Field(description="how token states become one vector; default: as the encoder says")
+    seeds: Seeds = Field(min_length=1, description="seeds of the trainings; the interval is over them")
+    max_tokens: int = Field(ge=4, le=8192, description="tokens a text is cut at in training")
+    learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate")
+    weight_decay: float = Field(ge=0, lt=1, description="decay of the weights, by AdamW")
+    warmup_share: float = Field(ge=0, lt=1, description="share of the steps over which the learning rate rises")
+    layer_decay: float = Field(gt=0, le=1, description="factor on the learning rate from each layer to the one below")
+    batch_size: int = Field(ge=2, le=65_536, description="rows the loss sees at once")
+    epochs: float = Field(gt=0, le=1000, description="passes over the training data")
+    max_steps: int = Field(ge=-1, description="optimiser steps, whatever the epochs say; -1: by epochs")
+    max_grad_norm: float = Field(gt=0, description="length the gradient is clipped at")
+    evaluate_every: int = Field(ge=0, description="steps between two looks at the development set; 0: at the end only")
+    micro_tokens: int = Field(ge=4, description="tokens embedded at once, padding included: bounds the memory")
+    keep_tokens: int = Field(ge=0, description="a batch up to this many tokens keeps its graph: no second forward")
+    dtype: Literal["float32", "bfloat16"] = Field(description="number format of activations in training")
+
+    def loading(self) -> dict[str, Any]:
+        """The keyword arguments of `pcclab.encoders.load` among these parameters."""
+        return {"pooling": None if self.pooling == "default" else self.pooling}
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.max_steps == 0:
+            raise ValueError("max_steps = 0 trains nothing: give -1 (by epochs) or at least 1")
+        if self.micro_tokens < self.max_tokens:
+            raise ValueError(
+                f"micro_tokens = {self.micro_tokens} cannot hold one text of max_tokens = {self.max_tokens}: "
+                f"raise micro_tokens to {self.max_tokens} or more"
+            )
+        return self
+
+
+class RegressionParameters(TrainingGrid):
+    """06_regression: a linear node on two embeddings, with a buffer around the label, on NLI and on rated pairs."""
+
+    objectives: Workflows = Field(
+        description="second phases to compare from the encoder as it is: " + "smooth_k2, mse, l1, translated_relu, "
+        "contrast (InfoNCE on the pairs rated 4 or higher)"
+    )
+    features: Literal["u,v", "|u-v|", "u,v,|u-v|"] = Field(description="what the node is given of both embeddings")
+    slope: float = Field(gt=0, description="k of smooth_k2")
+    relu_slope: float = Field(gt=0, description="k of translated_relu")
+    threshold: float = Field(ge=0, description="x0 of both: errors below it are free; at most half the label interval")
+    spacing: float = Field(gt=0, description="label interval d of the NLI classes: contradiction 0, neutral d, 2d")
+    nli_pairs: int = Field(ge=0, description="NLI pairs the head learns from first, the trunk frozen; 0: all")
+    head_learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate of that first phase")
+    head_epochs: float = Field(gt=0, description="passes over the NLI pairs of that first phase")
+    temperature: float = Field(gt=0, le=10, description="temperature of InfoNCE")
+    scratch: Scratch = Field(
+        description="objectives to compare on the NLI pairs alone, from a trunk cut off and partly drawn anew: "
+        "cross_entropy, l1, mse, translated_relu, smooth_k2"
+    )
+    scratch_pairs: int = Field(ge=0, description="NLI pairs of that comparison; 0: all")
+    scratch_layers: int = Field(ge=1, description="layers of the trunk that are kept for that comparison")
+    scratch_fresh: int = Field(ge=0, description="upper ones of these that are drawn anew")
+    scratch_epochs: float = Field(gt=0, description="passes over the NLI pairs in that comparison")
+    scratch_learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate in that comparison")
+
+    @field_validator("threshold")
+    @classmethod
+    def _half(cls, value: float) -> float:
+        if value > 0.5:
+            raise ValueError("more than half the interval of 1 between two labels: give at most 0.5")
+        return value
+
+    @model_validator(mode="after")
+    def _layers(self) -> Self:
+        if self.scratch_fresh > self.scratch_layers:
+            raise ValueError(
+                f"scratch_fresh = {self.scratch_fresh} of scratch_layers = {self.scratch_layers}: draw at most all anew"
+            )
+        if not self.objectives and not self.scratch:
+            raise ValueError("objectives and scratch are both empty: name something to train")
+        return self
+
+
+Methods = Annotated[
+    tuple[
+        Literal[
+            "simcse",
+            "listnet",
+            "listnet without consistency",
+            "listnet without contrast",
+            "listnet alone",
+            "listmle",
+            "listmle without consistency",
+            "listmle without contrast",
+            "listmle alone",
+            "without ranking",
+            "consistency alone",
+        ],
+        ...,
+    ],
+    Tupled,
+    AfterValidator(distinct),
+]
+
+
+class RankingParameters(TrainingGrid):
+    """07_rankcse: InfoNCE, ranking consistency and ranking distillation without labels."""
+
+    layers: int = Field(ge=0, description="lower layers of the encoder the student keeps; 0: all")
+    methods: Methods = Field(min_length=1, description="objectives to compare, by the names of RankCSE's table 4")
+    sentences: int = Field(ge=0, description="unlabelled sentences to train on; 0: all there are")
+    teacher: str = Field(min_length=1, description="first teacher: minilm, tiny, a folder with weights, or a hub name")
+    second_teacher: str = Field(
+        description="second teacher: an encoder like the first, or a parameter file of 02_stage1_contrastive whose "
+        "run is the teacher; empty for none"
+    )
+    alpha: float = Field(ge=0, le=1, description="share of the first of two teachers")
+    beta: float = Field(ge=0, description="weight of ranking consistency")
+    gamma: float = Field(ge=0, description="weight of ranking distillation")
+    temperature: float = Field(gt=0, le=10, description="tau 1: of InfoNCE and of ranking consistency")
+    student_temperature: float = Field(gt=0, le=10, description="tau 2 of ListNet: the student's lists")
+    teacher_temperature: float = Field(gt=0, le=10, description="tau 3 of ListNet: the teacher's lists")
+    listmle_temperature: float = Field(gt=0, le=10, description="tau 2 of ListMLE")
+
+    def stands_on(self) -> dict[str, str]:
+        return {"02_stage1_contrastive": self.second_teacher} if self.second_teacher.endswith(".yaml") else {}
+
+
+class ComparisonParameters(TrainingGrid):
+    """04_ablations: the loss race, and the papers' ablations with what was run here beside."""
+
+    form: Literal["frozen", "full"] = Field(
+        description="what the race trains: a projection on frozen embeddings, or all weights"
+    )
+    losses: Names = Field(min_length=2, description="losses of the race, or sums of them: names of losses.CATALOGUE")
+    learning_rates: Rates = Field(min_length=1, description="grid of the race; each loss takes its best on clean dev")
+    ablations: Annotated[
+        tuple[
+            Literal[
+                "prompts", "batch size", "slope and threshold", "concatenation", "terms", "teachers", "temperatures"
+            ],
+            ...,
+        ],
+        Tupled,
+        AfterValidator(distinct),
+    ] = Field(description="sections to run, on frozen embeddings")
+    backbones: Names = Field(min_length=1, description="encoders of the section on prompts")
+    batch_sizes: Sizes = Field(min_length=1, description="of the section on batch sizes")
+    sentences: int = Field(ge=0, description="unlabelled sentences of the sections on RankCSE; 0: all there are")
+    student_layers: int = Field(ge=1, description="lower layers of the encoder that RankCSE's student keeps")
+    ablation_rate: float = Field(gt=0, le=1, description="learning rate of the ablations' projections")

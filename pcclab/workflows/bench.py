@@ -1,0 +1,189 @@
+"""Small trainings on one set of data, each measured once and kept as a row of a CSV."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from pcclab import data, encoders, evaluation, files, losses, training
+from pcclab.encoders.heads import Features, SiameseHead
+from pcclab.training import FitSettings, History, Projected, Remembered
+
+if TYPE_CHECKING:
+    from pcclab.data import ScoredPairs, Sentences
+    from pcclab.training import Teachers
+
+Form = Literal["frozen", "full"]
+JUDGED = {"l1", "mse", "translated_relu", "smooth_k2", "cross_entropy"}
+"""Losses on a head's output."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Args:
+        loss: as `pcclab.losses.parse` reads it.
+        settings: of the training, with its seed and learning rate.
+        features: of the head, for losses that have one.
+        tag: what sets trials apart that these do not, such as a prompt.
+    """
+
+    loss: str
+    settings: FitSettings
+    features: Features = "u,v,|u-v|"
+    tag: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether its loss needs a head."""
+        return any(term.name in JUDGED for term in losses.parse(self.loss))
+
+
+@dataclass
+class Bench:
+    """Encoder, data and the rows measured so far.
+
+    Args:
+        encoder: where every trial starts; a full trial loads its own copy with `place` and `loading`.
+        table: what is trained on.
+        dev: rated pairs that choose step and learning rate.
+        tests: test tables by name.
+        form: whether a projection on frozen embeddings is trained, or all weights.
+        file: CSV of the rows; a trial whose row is there is not trained again.
+        place, loading: arguments of `pcclab.encoders.load`, for full trials.
+        teachers: for losses that follow one.
+    """
+
+    encoder: encoders.Encoder | Remembered
+    table: ScoredPairs | Sentences
+    dev: ScoredPairs
+    tests: Mapping[str, ScoredPairs]
+    form: Form
+    file: Path
+    place: str = ""
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    teachers: Teachers | None = None
+
+    @cached_property
+    def remembered(self) -> Remembered:
+        """The encoder of frozen trials."""
+        return self.encoder if isinstance(self.encoder, Remembered) else Remembered(self.encoder)
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of an embedding."""
+        return int(self.remembered.encode([self.dev.first[0]]).shape[1])
+
+    @cached_property
+    def stand(self) -> str:
+        """Fingerprint of all that the trials have in common."""
+        # What an encoder is shows in its embeddings; a stand-in has no fingerprint of its own.
+        sample = self.remembered.encode(self.dev.first[:8])
+        parts = [self.form, self.table.fingerprint, self.dev.fingerprint, *(t.fingerprint for t in self.tests.values())]
+        parts += [self.teachers.fingerprint if self.teachers is not None else ""]
+        return hashlib.sha256(json.dumps(parts).encode() + sample.round(5).tobytes()).hexdigest()
+
+    def key(self, trial: Trial) -> str:
+        """Twelve hex digits that name the trial's row."""
+        told = json.dumps([self.stand, asdict(trial)], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """What was measured, a row for each key, without the columns a row has no value in.
+
+        Raises: ValueError where the file is damaged.
+        """
+        if not self.file.is_file():
+            return {}
+        try:
+            frame = pd.read_csv(self.file, index_col="key", float_precision="round_trip")
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{self.file} cannot be read ({error}): move it away to measure anew") from error
+        return {str(key): dict(values.dropna()) for key, values in frame.astype(object).iterrows()}
+
+    def measure(self, trial: Trial, *, tests: bool = True, **labels: Any) -> dict[str, Any]:
+        """The trial's row, from the CSV or trained now.
+
+        Args:
+            trial: what to train.
+            tests: whether to judge it on the tests; a trial that only helps to choose never sees them.
+            **labels: further columns of the row, such as the section it belongs to.
+
+        Returns:
+            loss, learning_rate, seed, dev, step, seconds and, where asked for, the tests and their average; `error`
+            says why a training broke, and its scores are missing then.
+        """
+        key, known = self.key(trial), self.rows()
+        before = known.get(key)
+        if before is not None and (not tests or {"average", "error"} & set(before)):
+            return before
+        row: dict[str, Any] = {"loss": trial.loss, "learning_rate": trial.settings.learning_rate}
+        row |= {"seed": trial.settings.seed, "form": self.form, **labels}
+        try:
+            history, judge, head = self._train(trial, key)
+        except ValueError as error:
+            if "undefined at every look" not in str(error) and "the loss is" not in str(error):
+                raise
+            row["error"] = str(error)
+        else:
+            row |= {"dev": history.best_dev, "step": history.best_step, "seconds": history.seconds}
+            if tests:
+                scored = evaluation.sts_pairs(judge, self.tests)
+                row |= {**scored.scores, "average": scored.average}
+                if head is not None:
+                    row["head average"] = evaluation.sts_pairs(judge, self.tests, score=head.score).average
+        if tests:
+            shutil.rmtree(self._slot(key).folder, ignore_errors=True)
+        frame = pd.DataFrame.from_dict({**known, key: row}, orient="index").rename_axis("key")
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        files.write_text(self.file, frame.to_csv())
+        return row
+
+    def _train(self, trial: Trial, key: str) -> tuple[History, Any, SiameseHead | None]:
+        seed = trial.settings.seed
+        levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
+        head = SiameseHead(self.dim, features=trial.features, levels=levels, seed=seed) if trial.judged else None
+        common: dict[str, Any] = {"parameters": trial.settings, "dev": self.dev, "head": head}
+        common["teachers"] = self.teachers if "list" in trial.loss else None
+        if self.form == "frozen":
+            projected = Projected(self.remembered, self.dim)
+            history = training.fit_frozen(self.remembered, self.table, trial.loss, projected=projected, **common)
+            return history, projected, head
+        encoder = encoders.load(self.place, **self.loading, seed=seed)
+        history = training.fit(encoder, self.table, trial.loss, run=self._slot(key), **common)
+        return history, Remembered(encoder), head
+
+    def _slot(self, key: str) -> _Slot:
+        return _Slot(self.file.parent / "trials" / key)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Where a full trial keeps its checkpoints until it is measured."""
+
+    folder: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder
+
+    def log(self, step: int, **metrics: Any) -> None:
+        """The history says it all."""
+
+
+def rated(encoder: encoders.Encoder | Remembered, *, source: str | None, form: Form, file: Path, **more: Any) -> Bench:
+    """A bench on the filtered STS-B + SICK-R pairs, chosen on clean dev, tested on the seven tasks."""
+    return Bench(
+        encoder, data.stage2_pairs(leakage="filter", source=source), data.dev_pairs(source=source),
+        data.sts_tests(source=source), form, file, **more,
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""A grid of trainings: every cell is a run of its own, so that a finished one is never trained again."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pcclab.evaluation import Results
+from pcclab.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Cell = dict[str, Any]
+Work = Callable[[Run, dict[str, Any]], Cell]
+"""From the run of one cell, and a dict that all cells of a grid share, to the cell's figures."""
+
+
+def grid(
+    run: Run, work: Work, *, axes: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """Do the work of every cell that is not done yet, and give all cells as one tidy table.
+
+    Args:
+        run: the notebook's run; a cell is its variant with one entry in each list.
+        work: what a cell does.
+        axes: names of list parameters, each with the entries to go through; the last one changes fastest.
+        fixed: other parameters that all cells have in common.
+
+    Returns:
+        One row a cell: a column for each axis, then the cell's figures, nested ones as "outer/inner".
+
+    Raises: whatever the work raises; the cells done before stay done.
+    """
+    import pandas as pd
+
+    shared: dict[str, Any] = {}
+    rows = []
+    cells = list(itertools.product(*axes.values()))
+    for number, entries in enumerate(cells, start=1):
+        chosen = dict(zip(axes, entries, strict=True))
+        at = run.variant(**(fixed or {}), **{name: [value] for name, value in chosen.items()})
+        began, known = time.monotonic(), at.id != run.id and at.finished
+        if known:
+            cell = at.result
+        else:
+            try:
+                cell = work(at, shared)
+            except BaseException as error:
+                if at.id != run.id:
+                    stopped = isinstance(error, KeyboardInterrupt)
+                    at.fail(f"{type(error).__name__}: {error}", state="interrupted" if stopped else "failed")
+                raise
+            if at.id != run.id:
+                at.finish(cell)
+        rows.append({**chosen, **flat(cell)})
+        said = ", ".join(map(str, entries))
+        told = "done before" if known else f"{time.monotonic() - began:,.0f} s"
+        print(f"{number} of {len(cells)}: {said}: tests {_shown(cell)} ({told})", flush=True)
+    return pd.DataFrame(rows)
+
+
+def flat(cell: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested figures as one level of names.
+
+    >>> flat({"dev": 80.0, "tests": {"average": 78.5}})
+    {'dev': 80.0, 'tests/average': 78.5}
+    """
+    found: dict[str, Any] = {}
+    for name, value in cell.items():
+        found.update(flat(value, f"{before}{name}/") if isinstance(value, Mapping) else {before + name: value})
+    return found
+
+
+def told(results: Results) -> dict[str, Any]:
+    """Scores of the tasks and their average, for a cell."""
+    return {name: score for name, score in results.to_dict().items() if name != "average_without_sickr"}
+
+
+def _shown(cell: Mapping[str, Any]) -> str:
+    average = cell.get("tests", {}).get("average")
+    return f"{average:.2f}" if isinstance(average, float) else "undefined"
