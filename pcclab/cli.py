@@ -83,6 +83,29 @@ def run(
 
 
 @app.command()
+def race(
+    losses: Annotated[
+        list[str] | None,
+        typer.Argument(help="Losses, or sums such as 'pearson + 0.1 * info_nce'; those of the file otherwise."),
+    ] = None,
+    set_: Annotated[
+        str, typer.Option("--set", metavar="SET", help="smoke, real, full or paper, or the path of a parameter file.")
+    ] = "smoke",
+    parameters: Annotated[
+        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Another value; repeatable.")
+    ] = None,
+) -> None:
+    """Train every pair loss on the same data and budget, a row a training in a CSV; goes on where it was stopped."""
+    from pcclab import report, runs
+    from pcclab.parameters import load_file, read_overrides
+
+    name = "04_ablations"
+    path = runs.root() / "parameters" / name / f"{set_}.yaml" if "/" not in set_ else set_
+    given = {**read_overrides(name, parameters or []), **({"losses": list(losses)} if losses else {})}
+    typer.echo(report.of_race(load_file(name, path, given)))
+
+
+@app.command()
 def evaluate(
     name: Annotated[str, typer.Argument(help="minilm, tiny, a folder with weights, or a hub name.")],
     source: Source = None,

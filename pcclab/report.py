@@ -20,6 +20,21 @@ def of_run(run: Run) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def of_race(parameters: Any) -> str:
+    """Hold the race of a parameter set of notebook 04: its table, and the paths of its rows and figure."""
+    from pcclab import figures, plots, runs, workflows
+
+    folder = runs.root() / "runs" / "04_ablations"
+    rows = workflows.race_of(parameters, folder, {})
+    standing = workflows.standing(rows)
+    ax = plots.race_intervals(rows[rows["chosen"]], score="average")
+    name = f"race_{parameters.form}"
+    drawn: Any = ax.figure
+    saved = figures.save(drawn, folder, name, numbers=standing.to_dict("index"), run=f"{folder.name}/race.csv")
+    printed = table({str(loss): dict(row.dropna()) for loss, row in standing.iterrows()}, title=parameters.source)
+    return "\n\n".join([printed, "\n".join(["rows and figure:", f"  {folder / 'race.csv'}", f"  {saved[1]}"])])
+
+
 def of_result(result: Mapping[str, Any]) -> str:
     """A result's tree: rows of figures become tables, single figures become lines.
 

@@ -28,11 +28,12 @@ ALLOWED: dict[str, set[str]] = {
     "quickstart": {"batch", "ceiling", "parameters", "report", "runs"},
     "records": set(),
     "reference": set(),
-    "report": {"data", "encoders", "evaluation", "runs"},
+    "report": {"data", "encoders", "evaluation", "figures", "plots", "runs", "workflows"},
     "runs": RUNNING,
     "sheet": {"records"},
     "tables": set(),
     "training": {"data", "encoders", "losses"},
+    "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "runs", "training"},
     **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}

@@ -52,11 +52,8 @@ def test_nothing_names_one_machine_or_a_registry() -> None:
 def test_every_notebook_has_its_model_and_its_three_sets() -> None:
     assert [path.stem for path in NOTEBOOKS] == sorted(MODELS)
     for name in MODELS:
-        assert sorted(path.stem for path in (CHECKOUT / "parameters" / name).glob("*.yaml")) == [
-            "paper",
-            "real",
-            "smoke",
-        ]
+        # More sets may stand beside these three, such as a race with all weights.
+        assert {"paper", "real", "smoke"} <= {path.stem for path in (CHECKOUT / "parameters" / name).glob("*.yaml")}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

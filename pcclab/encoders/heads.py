@@ -125,7 +125,8 @@ class SiameseHead(nn.Module):
                 head = cls(int(told["dim"]), features=told["features"], levels=json.loads(told["levels"]))
                 head.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
         except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"{path} cannot be read ({error}): save the head again") from error
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{path} cannot be read ({reason}): save the head again") from error
         return head
 
 

@@ -119,7 +119,7 @@ def fit_frozen(
     head: SiameseHead | None = None,
     teachers: Teachers | None = None,
 ) -> History:
-    """Train a projection, a head or both on embeddings that stay as they are; the best on `dev` is left in place.
+    """Train a projection, a head or both on embeddings that stay as they are; the best step on `dev` is left in place.
 
     Args:
         encoder: what embeds; its weights are not touched.
@@ -175,9 +175,10 @@ class _Loop:
             self.trained.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
         lines: list[dict[str, Any]] = []
-        best: tuple[float, int, Any] = (self.score(), 0, copy.deepcopy(self.trained.state_dict()))
+        # Step 0 is told but never chosen, as in `fit`: a loss that only harms must show it.
+        best: tuple[float, int, Any] = (float("-inf"), 0, None)
         if self.dev is not None:
-            lines.append({"step": 0, "dev_spearman": best[0]})
+            lines.append({"step": 0, "dev_spearman": self.score()})
         batches = self.batches()
         for step in range(1, steps + 1):
             rate = min(step / max(1, warmup), (steps - step + 1) / max(1, steps - warmup))

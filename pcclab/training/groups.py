@@ -12,6 +12,14 @@ from pcclab.training.settings import FitSettings
 _LAYER = re.compile(r"\.layers?\.(\d+)\.")
 
 
+class Trained(nn.Module):
+    """All that is trained: the trunk, and the head where there is one."""
+
+    def __init__(self, trunk: nn.Module, head: nn.Module | None) -> None:
+        super().__init__()
+        self.trunk, self.head = trunk, head
+
+
 def parameter_groups(model: nn.Module, settings: FitSettings, decayed: set[str]) -> list[dict[str, Any]]:
     """One group for each depth, with and without weight decay: the lower a layer, the slower it learns.
 

@@ -113,15 +113,16 @@ def bind(
         names, call = _bound(term.name, function, given, table, head, teachers)
         terms.append((term.weight, call, names))
         told.append(str(term))
-        compares = compares or bool(COMPARING & set(names))
-        if "gold" in names and COMPARING & set(names) and np.ptp(table.gold) == 0:  # type: ignore[union-attr]
+        comparing = bool(COMPARING & set(names))
+        compares = compares or comparing
+        if len(table) < 2 and comparing:
+            raise ValueError(f"{len(table)} row(s): {term.name} compares the rows of a batch, give at least 2")
+        if "gold" in names and comparing and np.ptp(table.gold) == 0:  # type: ignore[union-attr]
             raise ValueError(f"all {len(table)} gold ratings are {table.gold[0]:g}: there is no order to learn")  # type: ignore[union-attr]
         if isinstance(table, ScoredPairs) and "anchor" in names and (table.gold >= positive_from(table)).sum() < 2:
             raise ValueError(
                 f"fewer than 2 pairs are rated {positive_from(table):g} or higher: {term.name} has no positives"
             )
-    if len(table) < 2 and compares:
-        raise ValueError(f"{len(table)} row(s): {told[0]} compares the rows of a batch, give at least 2")
     return Objective(" + ".join(told), table, 2 if compares else 1, tuple(terms), head, teachers)
 
 
@@ -148,7 +149,8 @@ def _bound(
     known = {"label_range": getattr(table, "scale", None)}
     if getattr(table, "scale", (1,))[0] == 0:
         known["scale"] = table.scale[1]
-    found = {option: value for option, value in known.items() if option in taken and value is not None}
+    fixed = getattr(function, "keywords", {})  # what a functools.partial has settled already
+    found = {name: value for name, value in known.items() if name in taken and name not in fixed and value is not None}
     return given, partial(function, **{**found, **options})
 
 

@@ -18,7 +18,7 @@ from pcclab.data import ScoredPairs
 from pcclab.encoders import Encoder
 from pcclab.encoders.heads import SiameseHead
 from pcclab.training import cached, checkpoints, rhythm
-from pcclab.training.groups import parameter_groups
+from pcclab.training.groups import Trained, parameter_groups
 from pcclab.training.history import History
 from pcclab.training.objectives import Loss, Objective, bind
 from pcclab.training.quantities import Trainable
@@ -98,14 +98,6 @@ def fit(
         return trainer.fit()
 
 
-class _Model(nn.Module):
-    """All that is trained: the trunk, and the head where there is one."""
-
-    def __init__(self, trunk: nn.Module, head: nn.Module | None) -> None:
-        super().__init__()
-        self.trunk, self.head = trunk, head
-
-
 class _Trainer(Trainer):
     """The Trainer's loop; the step, the look at the development set and the checkpoint are this lab's."""
 
@@ -123,7 +115,7 @@ class _Trainer(Trainer):
         self.folder, self.development, self.run = folder, development, run
         self.lines: dict[int, dict[str, Any]] = {}
         super().__init__(
-            model=_Model(encoder.trunk, objective.head),
+            model=Trained(encoder.trunk, objective.head),
             args=rhythm.arguments(settings, folder, len(objective), objective.least, encoder.device),
             train_dataset=range(len(objective)),
             data_collator=lambda rows: {"rows": torch.tensor(rows)},
@@ -216,9 +208,14 @@ class _Trainer(Trainer):
         self.control.should_evaluate = False
         return {"eval_spearman": score}
 
+    def _get_learning_rate(self) -> float:
+        # The top's: the first group, whose rate the Trainer would tell, may be the embeddings' slower one.
+        assert self.lr_scheduler is not None
+        return float(max(self.lr_scheduler.get_last_lr()))
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        names = {"loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate"}
-        if metrics := {ours: logs[theirs] for theirs, ours in names.items() if theirs in logs}:
+        names = ("loss", "grad_norm", "learning_rate")
+        if metrics := {name: logs[name] for name in names if name in logs}:
             self.note(self.state.global_step, **metrics)
 
     def note(self, step: int, **metrics: float) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pcclab.workflows.ablations import SECTIONS, ablate, frozen
-from pcclab.workflows.bench import Bench, Trial, rated
+from pcclab.workflows.ablations import SECTIONS, ablate
+from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.grid import Cell, grid
-from pcclab.workflows.race import PAIR_LOSSES, race, standing
-from pcclab.workflows.ranking import METHODS, rankcse
+from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
+from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
 
 __all__ = [
     "METHODS",
     "PAIR_LOSSES",
+    "PRINTED",
     "SECTIONS",
     "Bench",
     "Cell",
@@ -20,7 +21,10 @@ __all__ = [
     "from_scratch",
     "frozen",
     "grid",
+    "load_student",
+    "load_teachers",
     "race",
+    "race_of",
     "rankcse",
     "rated",
     "standing",

@@ -14,7 +14,7 @@ from pcclab.encoders.heads import PARTS
 from pcclab.encoders.prompts import TEMPLATES, Prompted
 from pcclab.parameters.comparisons import ComparisonParameters
 from pcclab.training import FitSettings, Remembered, teachers
-from pcclab.workflows.bench import Bench, Trial, rated
+from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.ranking import METHODS
 
 SLOPES = {"smooth_k2": (2.0, 2.5, 3.0, 3.5, 4.0), "translated_relu": (1.0, 1.5, 2.0, 2.5)}
@@ -23,7 +23,7 @@ TEMPERATURES = (0.0125, 0.025, 0.05)
 """The grids of STS-Regression's table 5 and of RankCSE's appendix A."""
 
 
-def ablate(section: str, p: ComparisonParameters, folder: Path, shared: dict[str, Any]) -> pd.DataFrame:
+def ablate(section: str, p: ComparisonParameters, folder: Path, shared: dict[Any, Any]) -> pd.DataFrame:
     """Run one section, or read what is measured already.
 
     Args:
@@ -46,10 +46,10 @@ def ablate(section: str, p: ComparisonParameters, folder: Path, shared: dict[str
     return frame
 
 
-Planned = list[tuple[Bench, Trial, dict[str, Any]]]
+Planned = list[tuple[Bench, Trial, dict[Any, Any]]]
 
 
-def _prompts(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _prompts(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     planned: Planned = []
     for backbone in p.backbones:
         for prompt in ("none", *TEMPLATES):
@@ -64,14 +64,14 @@ def _prompts(p: ComparisonParameters, settings: FitSettings, folder: Path, share
     return planned
 
 
-def _batch_size(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _batch_size(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     bench = _pairs(p, folder / "batch_size.csv", shared)
     return [
         (bench, Trial("pearson", replace(settings, batch_size=size)), {"batch_size": size}) for size in p.batch_sizes
     ]
 
 
-def _slope(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _slope(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     bench = _pairs(p, folder / "slope_and_threshold.csv", shared)
     return [
         (bench, Trial(f"{loss}(slope={k}, threshold={x0})", settings), {"objective": loss, "k": k, "x0": x0})
@@ -81,12 +81,12 @@ def _slope(p: ComparisonParameters, settings: FitSettings, folder: Path, shared:
     ]
 
 
-def _concatenation(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _concatenation(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     bench = _pairs(p, folder / "concatenation.csv", shared)
     return [(bench, Trial("smooth_k2", settings, features=part), {"features": part}) for part in PARTS]  # type: ignore[arg-type]
 
 
-def _terms(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _terms(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     bench = _student(p, folder / "terms.csv", shared, (p.encoder,))
     written = {"contrast": "info_nce", "consistency": "ranking_consistency", "listnet": "listnet", "listmle": "listmle"}
     return [
@@ -95,7 +95,7 @@ def _terms(p: ComparisonParameters, settings: FitSettings, folder: Path, shared:
     ]
 
 
-def _teachers(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _teachers(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     several = [(name,) for name in p.backbones] + ([tuple(p.backbones[:2])] if len(p.backbones) > 1 else [])
     return [
         (
@@ -108,7 +108,7 @@ def _teachers(p: ComparisonParameters, settings: FitSettings, folder: Path, shar
     ]
 
 
-def _temperatures(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[str, Any]) -> Planned:
+def _temperatures(p: ComparisonParameters, settings: FitSettings, folder: Path, shared: dict[Any, Any]) -> Planned:
     bench = _student(p, folder / "temperatures.csv", shared, (p.encoder,))
     rest = "info_nce + ranking_consistency"
     nets: Planned = [
@@ -122,7 +122,7 @@ def _temperatures(p: ComparisonParameters, settings: FitSettings, folder: Path, 
     ]
 
 
-SECTIONS: dict[str, Callable[[ComparisonParameters, FitSettings, Path, dict[str, Any]], Planned]] = {
+SECTIONS: dict[str, Callable[[ComparisonParameters, FitSettings, Path, dict[Any, Any]], Planned]] = {
     "prompts": _prompts,
     "batch size": _batch_size,
     "slope and threshold": _slope,
@@ -133,22 +133,14 @@ SECTIONS: dict[str, Callable[[ComparisonParameters, FitSettings, Path, dict[str,
 }
 
 
-def frozen(p: ComparisonParameters, shared: dict[str, Any]) -> Remembered:
-    """The encoder of the race and of most sections, whose embeddings they share."""
-    if "encoder" not in shared:
-        shared["encoder"] = Remembered(encoders.load(p.encoder, **p.loading(), seed=p.seed))
-    known: Remembered = shared["encoder"]
-    return known
-
-
-def _pairs(p: ComparisonParameters, file: Path, shared: dict[str, Any]) -> Bench:
+def _pairs(p: ComparisonParameters, file: Path, shared: dict[Any, Any]) -> Bench:
     if file not in shared:
         shared[file] = rated(frozen(p, shared), source=p.source, form="frozen", file=file)
     bench: Bench = shared[file]
     return bench
 
 
-def _student(p: ComparisonParameters, file: Path, shared: dict[str, Any], taught_by: tuple[str, ...]) -> Bench:
+def _student(p: ComparisonParameters, file: Path, shared: dict[Any, Any], taught_by: tuple[str, ...]) -> Bench:
     """A bench of unlabelled sentences: the student's embeddings, and the teachers' similarities."""
     if (file, taught_by) not in shared:
         if "student" not in shared:
@@ -164,6 +156,3 @@ def _student(p: ComparisonParameters, file: Path, shared: dict[str, Any], taught
         )  # fmt: skip
     bench: Bench = shared[file, taught_by]
     return bench
-
-
-__all__ = ["SECTIONS", "ablate", "frozen"]

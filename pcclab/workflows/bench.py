@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ import pandas as pd
 
 from pcclab import data, encoders, evaluation, files, losses, training
 from pcclab.encoders.heads import Features, SiameseHead
+from pcclab.parameters.comparisons import ComparisonParameters
 from pcclab.training import FitSettings, History, Projected, Remembered
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 Form = Literal["frozen", "full"]
 JUDGED = {"l1", "mse", "translated_relu", "smooth_k2", "cross_entropy"}
 """Losses on a head's output."""
+HEAD_RATE = 0.01
+"""Learning rate of a head alone; it is so many times smaller a problem than a projection that one rate does."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Bench:
         told = json.dumps([self.stand, asdict(trial)], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
-    def rows(self) -> dict[str, dict[str, Any]]:
+    def rows(self) -> dict[str, dict[Any, Any]]:
         """What was measured, a row for each key, without the columns a row has no value in.
 
         Raises: ValueError where the file is damaged.
@@ -122,12 +126,12 @@ class Bench:
             loss, learning_rate, seed, dev, step, seconds and, where asked for, the tests and their average; `error`
             says why a training broke, and its scores are missing then.
         """
-        key, known = self.key(trial), self.rows()
-        before = known.get(key)
+        key = self.key(trial)
+        before = self.rows().get(key)
         if before is not None and (not tests or {"average", "error"} & set(before)):
             return before
         row: dict[str, Any] = {"loss": trial.loss, "learning_rate": trial.settings.learning_rate}
-        row |= {"seed": trial.settings.seed, "form": self.form, **labels}
+        row |= {"seed": trial.settings.seed, "form": self.form, "encoder": str(self.remembered), **labels}
         try:
             history, judge, head = self._train(trial, key)
         except ValueError as error:
@@ -143,15 +147,25 @@ class Bench:
                     row["head average"] = evaluation.sts_pairs(judge, self.tests, score=head.score).average
         if tests:
             shutil.rmtree(self._slot(key).folder, ignore_errors=True)
-        frame = pd.DataFrame.from_dict({**known, key: row}, orient="index").rename_axis("key")
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(self.file, frame.to_csv())
+        self._keep(key, row)
         return row
+
+    def _keep(self, key: str, row: dict[str, Any]) -> None:
+        """Add a row to the CSV, which other processes may write to as well."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.with_name(f".{self.file.name}.lock").open("a") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            frame = pd.DataFrame.from_dict({**self.rows(), key: row}, orient="index").rename_axis("key")
+            files.write_text(self.file, frame.to_csv())
 
     def _train(self, trial: Trial, key: str) -> tuple[History, Any, SiameseHead | None]:
         seed = trial.settings.seed
         levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
         head = SiameseHead(self.dim, features=trial.features, levels=levels, seed=seed) if trial.judged else None
+        if head is not None:
+            # A node drawn at random would pull the embeddings towards nothing: it learns first, as in the two phases.
+            first = replace(trial.settings, learning_rate=HEAD_RATE)
+            training.fit_frozen(self.remembered, self.table, trial.loss, parameters=first, head=head)
         common: dict[str, Any] = {"parameters": trial.settings, "dev": self.dev, "head": head}
         common["teachers"] = self.teachers if "list" in trial.loss else None
         if self.form == "frozen":
@@ -187,3 +201,11 @@ def rated(encoder: encoders.Encoder | Remembered, *, source: str | None, form: F
         encoder, data.stage2_pairs(leakage="filter", source=source), data.dev_pairs(source=source),
         data.sts_tests(source=source), form, file, **more,
     )  # fmt: skip
+
+
+def frozen(p: ComparisonParameters, shared: dict[Any, Any]) -> Remembered:
+    """The encoder of the race and of most sections, whose embeddings they share."""
+    if "encoder" not in shared:
+        shared["encoder"] = Remembered(encoders.load(p.encoder, **p.loading(), seed=p.seed))
+    known: Remembered = shared["encoder"]
+    return known

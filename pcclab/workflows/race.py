@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pcclab import losses
+from pcclab.parameters.comparisons import ComparisonParameters
 from pcclab.training import FitSettings
-from pcclab.workflows.bench import Bench, Trial
+from pcclab.workflows.bench import Bench, Trial, frozen, rated
 
 PAIR_LOSSES = (
     "pearson",
@@ -65,7 +67,7 @@ def race(
             losses.by_name(term.name)
     if not seeds or not learning_rates:
         raise ValueError(f"seeds {list(seeds)}, learning_rates {list(learning_rates)}: give at least one of each")
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Any, Any]] = []
     for number, name in enumerate(names, start=1):
         tried = {rate: _trial(name, settings, rate, seeds[0]) for rate in learning_rates}
         found = {rate: bench.measure(trial, tests=False) for rate, trial in tried.items()}
@@ -80,6 +82,20 @@ def race(
         else:
             print(f"{number} of {len(names)}: {name}: broke with every learning rate", flush=True)
     return pd.DataFrame(rows)
+
+
+def race_of(p: ComparisonParameters, folder: Path, shared: dict[Any, Any]) -> pd.DataFrame:
+    """The race of a parameter set, its rows kept in the folder's `race.csv`.
+
+    Args:
+        p: parameters of notebook 04.
+        folder: of the CSV; races of any parameters may share it.
+        shared: keeps the frozen embeddings for the ablations.
+    """
+    place = {"place": p.encoder, "loading": p.loading()}
+    bench = rated(frozen(p, shared), source=p.source, form=p.form, file=folder / "race.csv", **place)
+    settings = FitSettings.of(p)
+    return race(bench, p.losses, settings=settings, learning_rates=p.learning_rates, seeds=p.seeds)
 
 
 def standing(rows: pd.DataFrame) -> pd.DataFrame:

@@ -27,6 +27,22 @@ METHODS: dict[str, tuple[str, ...]] = {
 """The rows of RankCSE's table 4, each with the terms of equation 6 that it keeps."""
 
 
+PRINTED = {
+    "simcse": "SimCSE",
+    "listnet": "RankCSE-ListNet",
+    "listnet without consistency": "RankCSE-ListNet / without consistency",
+    "listnet without contrast": "RankCSE-ListNet / without InfoNCE",
+    "listnet alone": "RankCSE-ListNet / without consistency and InfoNCE",
+    "listmle": "RankCSE-ListMLE",
+    "listmle without consistency": "RankCSE-ListMLE / without consistency",
+    "listmle without contrast": "RankCSE-ListMLE / without InfoNCE",
+    "listmle alone": "RankCSE-ListMLE / without consistency and InfoNCE",
+    "without ranking": "RankCSE / without rank",
+    "consistency alone": "RankCSE / without InfoNCE and rank",
+}
+"""Where each method stands in `pcclab.reference`, table 4."""
+
+
 def rankcse(run: Run, shared: dict[str, Any]) -> Cell:
     """Train a student on unlabelled sentences with one of `METHODS`.
 

@@ -8,6 +8,8 @@ from scipy import stats
 
 from pcclab import data, encoders, evaluation
 from pcclab.data import ScoredPairs
+from pcclab.encoders.heads import SiameseHead
+from pcclab.evaluation.correlation import Undefined
 
 
 class Lookup:
@@ -77,6 +79,65 @@ def test_wrong_tasks_and_wrong_encoders_are_refused():
 
     with pytest.raises(ValueError, match="the encoder gave 2 embeddings for 3 sentences"):
         evaluation.sts_pairs(Short(), {"x": ScoredPairs(("a", "a"), ("b", "c"), [1.0, 2.0])})
+
+
+TABLES = {name: data.load(name, source="synthetic").select(range(40)) for name in ("stsb", "sickr")}
+
+
+def judged_one_by_one(head, table, turned=False):
+    """What the head says of each pair alone, in float32 as it was trained."""
+    sides = (table.second, table.first) if turned else (table.first, table.second)
+    return np.array([head.score(angle(a)[None], angle(b)[None])[0] for a, b in zip(*sides, strict=True)])
+
+
+@pytest.mark.parametrize("levels", [None, (0, 2.5, 5)], ids=["rating", "classes"])
+def test_a_heads_score_ranks_the_pairs_in_the_cosines_place(levels):
+    head = SiameseHead(6, levels=levels, seed=2)
+    encoder = Lookup(angle)
+    results = evaluation.sts_pairs(encoder, TABLES, score=head.score)
+    for name, table in TABLES.items():
+        scores = judged_one_by_one(head, table)
+        assert results.scores[name] == pytest.approx(100 * stats.spearmanr(scores, table.gold).statistic, abs=1e-2)
+        assert results.tasks[name].pearson == pytest.approx(
+            100 * stats.pearsonr(scores, table.gold).statistic, abs=1e-2
+        )
+    whole = evaluation.sts(Lookup(angle), tasks=["stsb"], source="synthetic", score=head.score)
+    table = data.load("stsb", source="synthetic")
+    expected = stats.spearmanr(judged_one_by_one(head, table), table.gold).statistic
+    assert whole.scores["stsb"] == pytest.approx(100 * expected, abs=1e-2)
+    assert whole.scores != evaluation.sts(Lookup(angle), tasks=["stsb"], source="synthetic").scores
+    assert len(encoder.asked) == len(set(encoder.asked))
+
+
+@pytest.mark.parametrize("features", ["u,v", "u,v,|u-v|"])
+def test_what_the_order_of_a_pair_changes_is_scipys(features):
+    head = SiameseHead(6, features=features, seed=2)
+    frame = evaluation.order_sensitivity(Lookup(angle), TABLES, score=head.score)
+    assert list(frame.columns) == ["forward", "backward", "agreement", "difference"]
+    assert list(frame.index) == ["stsb", "sickr"] and frame.index.name == "task"
+    for name, table in TABLES.items():
+        forward, backward = (judged_one_by_one(head, table, turned) for turned in (False, True))
+        row = frame.loc[name]
+        assert row.forward == pytest.approx(100 * stats.spearmanr(forward, table.gold).statistic, abs=1e-2)
+        assert row.backward == pytest.approx(100 * stats.spearmanr(backward, table.gold).statistic, abs=1e-2)
+        assert row.agreement == pytest.approx(100 * stats.spearmanr(forward, backward).statistic, abs=1e-2)
+        apart = [abs(one - other) for one, other in zip(forward, backward, strict=True)]
+        assert row.difference == pytest.approx(sum(apart) / len(apart) / np.std(forward), abs=1e-4)
+        assert row.agreement < 99 and row.difference > 0.1 and row.forward != row.backward
+
+
+@pytest.mark.parametrize("kind", ["distance alone", "distance alone, classes", "cosine"])
+def test_a_score_that_is_free_of_order_is_the_same_both_ways(kind):
+    levels = (0, 2, 5) if "classes" in kind else None
+    score = evaluation.cosine if kind == "cosine" else SiameseHead(6, features="|u-v|", levels=levels).score
+    frame = evaluation.order_sensitivity(Lookup(angle), TABLES, score=score)
+    assert (frame.forward == frame.backward).all()
+    assert frame.agreement.to_list() == pytest.approx([100, 100]) and (frame.difference == 0).all()
+
+
+def test_the_order_of_what_ranks_nothing_is_undefined():
+    with pytest.raises(Undefined, match="constant scores rank nothing"):
+        evaluation.order_sensitivity(Lookup(angle), TABLES, score=lambda first, second: np.ones(len(first)))
 
 
 @pytest.mark.real_data

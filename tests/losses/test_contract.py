@@ -142,6 +142,26 @@ def test_autocast_is_finite(name, filled, dtype):
         checked_step(name, values)
 
 
+# Terms that only an option brings in.
+OPTIONS: dict[str, dict[str, float]] = {"angle": {"cosine_weight": 1.0, "contrast_weight": 1.0, "positive_from": 2.0}}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", NAMES)
+def test_autocast_changes_neither_value_nor_gradient(name, dtype):
+    values = arguments(name, rows=12, dtype=torch.float32)
+    learnt = [value for value in values if value.requires_grad]
+
+    plain = losses.CATALOGUE[name](*values, **OPTIONS.get(name, {}))
+    with torch.autocast("cpu", dtype):
+        ours = losses.CATALOGUE[name](*values, **OPTIONS.get(name, {}))
+    # The backward pass stays outside, as torch asks: inside, its own products would be rounded.
+    found = [[value, *torch.autograd.grad(value, learnt)] for value in (ours, plain)]
+    for one, other in zip(*found, strict=True):
+        assert one.dtype == other.dtype == torch.float32
+        assert torch.equal(one, other)
+
+
 @pytest.mark.parametrize("value", [0.0, 0.5, 0.1])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", NAMES)

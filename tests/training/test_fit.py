@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from pcclab import data, encoders, evaluation, files, losses, training
 from pcclab.data import ScoredPairs
+from pcclab.encoders.heads import SiameseHead
 from pcclab.training import checkpoints
 
 FAST = {"batch_size": 16, "learning_rate": 1e-3, "max_steps": 6, "evaluate_every": 2}
@@ -179,8 +180,8 @@ def test_kill_minus_nine_and_again_gives_the_same_weights(tmp_path):
     assert lines[0] == lines[1]
 
 
-def interrupted(tmp_path, pairs):
-    """A run with two whole checkpoints, as a kill between them and the end leaves it."""
+def interrupted(tmp_path, pairs, loss="pearson", **options):
+    """A run with whole checkpoints, as a kill between the third and the end leaves it."""
     run = Folder(tmp_path / "run")
 
     class Stop(Exception):
@@ -195,7 +196,7 @@ def interrupted(tmp_path, pairs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "keep_only", lambda folder, steps: None)
         with pytest.raises(Stop):
-            training.fit(encoders.load("tiny"), pairs, "pearson", parameters=often, run=Dies(run.checkpoints))
+            training.fit(encoders.load("tiny"), pairs, loss, parameters=often, run=Dies(run.checkpoints), **options)
     return run
 
 
@@ -215,6 +216,110 @@ def test_half_written_checkpoints_do_not_count_and_damaged_ones_are_set_aside(pa
     assert history.resumed_from == 2
 
 
+def node():
+    return SiameseHead(encoders.load("tiny").dim, seed=4)
+
+
+def test_a_head_is_trained_saved_and_loaded_with_its_encoder(pairs, dev, tmp_path, monkeypatch):
+    run, encoder, head = Folder(tmp_path / "run"), encoders.load("tiny"), node()
+    started = head.fingerprint
+    history = training.fit(encoder, pairs, "smooth_k2", parameters=FAST, run=run, dev=dev, head=head)
+    assert head.fingerprint != started
+    assert sorted(p.name for p in run.checkpoints.iterdir()) == ["final", "head", "history.json", "training.json"]
+    assert SiameseHead.load(run.checkpoints / "head").fingerprint == head.fingerprint
+    monkeypatch.setattr(training.trainer.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
+    again, other = encoders.load("tiny"), node()
+    assert training.fit(again, pairs, "smooth_k2", parameters=FAST, run=run, dev=dev, head=other) == history
+    assert other.fingerprint == head.fingerprint and same(weights(encoder), weights(again))
+    another = SiameseHead(encoder.dim, seed=5)
+    with pytest.raises(ValueError, match="holds a training with head"):
+        training.fit(encoders.load("tiny"), pairs, "smooth_k2", parameters=FAST, run=run, dev=dev, head=another)
+
+
+def test_the_best_look_brings_back_its_head_too(pairs, dev, tmp_path, monkeypatch):
+    scores, heads, head = iter([10.0, 60.0, 50.0, 40.0]), [], node()
+
+    def score(self):
+        heads.append(head.fingerprint)
+        return next(scores)
+
+    monkeypatch.setattr("pcclab.training.selection.Development.score", score)
+    history = training.fit(encoders.load("tiny"), pairs, "mse", parameters=FAST, dev=dev, head=head)
+    assert history.best_step == 2 and len(set(heads)) == 4
+    assert head.fingerprint == heads[1]
+
+
+@pytest.mark.parametrize("keep", [0, 8192], ids=["embedded twice", "graph kept"])
+def test_an_interrupted_training_with_a_head_goes_on_to_the_bit(pairs, tmp_path, keep):
+    settings = {"keep_tokens": keep, "micro_tokens": 300, "layer_decay": 0.8, "warmup_share": 0.4, "weight_decay": 0.1}
+    loss, parameters = "mse + 0.5 * pearson", {**FAST, "checkpoint_seconds": 0.0, **settings}
+    whole, whole_head = encoders.load("tiny"), node()
+    history = training.fit(whole, pairs, loss, parameters=parameters, head=whole_head)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "FAST", parameters)
+        run = interrupted(tmp_path, pairs, loss, head=node())
+    rest, rest_head = encoders.load("tiny"), node()
+    resumed = training.fit(rest, pairs, loss, parameters=parameters, run=run, head=rest_head)
+    assert resumed.resumed_from == 3 and resumed.steps == history.steps
+    assert same(weights(whole), weights(rest)) and rest_head.fingerprint == whole_head.fingerprint
+
+
+def test_a_checkpoint_with_a_damaged_head_is_set_aside(pairs, tmp_path):
+    run = interrupted(tmp_path, pairs, "mse", head=node())
+    broken = run.checkpoints / "checkpoint-3" / "head.safetensors"
+    broken.write_bytes(broken.read_bytes()[:40])
+    with pytest.warns(UserWarning, match="checkpoint-3 is damaged .* set aside"):
+        assert checkpoints.newest(run.checkpoints).name == "checkpoint-2"
+
+
+def test_options_that_come_back_as_lists_are_the_same_training(pairs, tmp_path):
+    run, given = Folder(tmp_path / "run"), {"parameters": FAST, "options": {"label_range": (0.0, 5.0)}}
+    first = training.fit(encoders.load("tiny"), pairs, "l1", run=run, head=node(), **given)
+    assert training.fit(encoders.load("tiny"), pairs, "l1", run=run, head=node(), **given) == first
+
+
+def test_lower_layers_move_less_with_layer_decay(pairs):
+    moved = []
+    for decay in (1.0, 0.1):
+        encoder = encoders.load("tiny")
+        before = weights(encoder)
+        history = training.fit(encoder, pairs, "pearson", parameters={**FAST, "layer_decay": decay})
+        after = weights(encoder)
+        part = {name: float((after[name] - before[name]).abs().max()) for name in after if "query.weight" in name}
+        moved.append(
+            [*part.values(), float((after[name := "embeddings.word_embeddings.weight"] - before[name]).abs().max())]
+        )
+        # What is logged is the rate of the top, the one that was asked for.
+        assert history.steps[0]["learning_rate"] == pytest.approx(FAST["learning_rate"])
+    assert moved[1][1] == pytest.approx(moved[0][1], rel=0.5)
+    assert moved[1][0] < 0.3 * moved[0][0] and moved[1][2] < 0.1 * moved[0][2]
+
+
+def test_warm_up_may_be_a_share_of_all_steps(pairs):
+    def rates(**change):
+        return [
+            line["learning_rate"]
+            for line in training.fit(encoders.load("tiny"), pairs, "pearson", parameters={**FAST, **change}).steps
+        ]
+
+    assert rates(warmup_share=0.5) == rates(warmup_steps=3) != rates()
+    assert rates(max_steps=-1, epochs=1.0, warmup_share=1 / 3) == rates(warmup_steps=2)  # 6 steps an epoch
+
+
+def test_sentences_are_their_own_positives_by_dropout():
+    sentences = data.sentences(source="synthetic", limit=48)
+    encoder, seen = encoders.load("tiny"), []
+
+    def contrast(anchor, positive):
+        seen.append(float(torch.nn.functional.cosine_similarity(anchor, positive).detach().mean()))
+        return losses.info_nce(anchor, positive)
+
+    history = training.fit(encoder, sentences, "info_nce", parameters={**FAST, "max_steps": 12})
+    assert history.steps[-1]["loss"] < history.steps[0]["loss"]
+    training.fit(encoders.load("tiny"), sentences, contrast, parameters=FAST)
+    assert 0.5 < seen[0] < 0.999  # two masks, two views
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -223,6 +328,13 @@ def test_half_written_checkpoints_do_not_count_and_damaged_ones_are_set_aside(pa
         ({"learning_rate": "1e-4"}, "learning_rate is '1e-4'"),
         ({"max_steps": 0}, "max_steps is 0"),
         ({"dtype": "float16"}, "dtype is 'float16'"),
+        ({"warmup_share": 1.0}, "warmup_share is 1.0 and warmup_steps 0: give one of them, a share below 1"),
+        ({"warmup_share": 0.1, "warmup_steps": 2}, "warmup_share is 0.1 and warmup_steps 2: give one of them"),
+        ({"warmup_share": -0.1}, "warmup_share is -0.1: give a number from 0 to below 1"),
+        ({"warmup_share": float("nan")}, "warmup_share is nan"),
+        ({"layer_decay": 0}, "layer_decay is 0: give a number above 0, at most 1"),
+        ({"layer_decay": 1.5}, "layer_decay is 1.5: give at most 1, lower layers learn more slowly"),
+        ({"layer_decay": "0.9"}, "layer_decay is '0.9'"),
         ({"learnig_rate": 1e-4}, "unknown training parameter 'learnig_rate'"),
     ],
 )
