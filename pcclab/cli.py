@@ -100,7 +100,7 @@ def race(
     from pcclab.parameters import load_file, read_overrides
 
     name = "04_ablations"
-    path = runs.root() / "parameters" / name / f"{set_}.yaml" if "/" not in set_ else set_
+    path = runs.root() / "parameters" / name / f"{set_}.yaml" if set_ in (*SETS, "full") else set_
     given = {**read_overrides(name, parameters or []), **({"losses": list(losses)} if losses else {})}
     typer.echo(report.of_race(load_file(name, path, given)))
 

@@ -30,8 +30,9 @@ def of_race(parameters: Any) -> str:
     ax = plots.race_intervals(rows[rows["chosen"]], score="average")
     name = f"race_{parameters.form}"
     drawn: Any = ax.figure
-    saved = figures.save(drawn, folder, name, numbers=standing.to_dict("index"), run=f"{folder.name}/race.csv")
-    printed = table({str(loss): dict(row.dropna()) for loss, row in standing.iterrows()}, title=parameters.source)
+    known = {str(loss): dict(row.dropna()) for loss, row in standing.iterrows()}  # one seed has no interval
+    saved = figures.save(drawn, folder, name, numbers=known, run=f"{folder.name}/race.csv")
+    printed = table(known, title=parameters.source)
     return "\n\n".join([printed, "\n".join(["rows and figure:", f"  {folder / 'race.csv'}", f"  {saved[1]}"])])
 
 

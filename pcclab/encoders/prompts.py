@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +53,11 @@ class Prompted:
         """Embeddings of the filled templates."""
         vectors: np.ndarray = self.encoder.encode([fill(self.template, sentence) for sentence in sentences])
         return vectors
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of the encoder's own and the template."""
+        return hashlib.sha256(json.dumps([self.encoder.fingerprint, fill(self.template, SLOT)]).encode()).hexdigest()
 
     def __str__(self) -> str:
         return f"{self.encoder} with {self.template}"

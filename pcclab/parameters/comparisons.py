@@ -116,6 +116,8 @@ Methods = Annotated[
             "listmle alone",
             "without ranking",
             "consistency alone",
+            "listnet as ported",
+            "listmle as ported",
         ],
         ...,
     ],

@@ -169,7 +169,7 @@ class _Loop:
 
     def run(self) -> History:
         settings, began = self.settings, time.monotonic()
-        steps = total_steps(settings, len(self.objective))
+        steps = total_steps(settings, len(self.objective), self.objective.least)
         warmup = round(settings.warmup_share * steps) if settings.warmup_share else settings.warmup_steps
         optimiser = torch.optim.AdamW(
             self.trained.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay

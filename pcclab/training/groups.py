@@ -9,7 +9,7 @@ from torch import nn
 
 from pcclab.training.settings import FitSettings
 
-_LAYER = re.compile(r"\.layers?\.(\d+)\.")
+_LAYER = re.compile(r"\.(?:layers?|h|block)\.(\d+)\.")
 
 
 class Trained(nn.Module):
@@ -32,10 +32,17 @@ def parameter_groups(model: nn.Module, settings: FitSettings, decayed: set[str])
         settings: learning rate, weight decay and layer decay.
         decayed: names of the parameters that decay.
 
+    Raises: ValueError when the learning rate should fall from layer to layer and no name tells a layer.
+
     Source: STS-Regression's settings (0.95); the scheme is discriminative fine-tuning, arXiv 1801.06146.
     """
     named = [(name, weights) for name, weights in model.named_parameters() if weights.requires_grad]
     layers = [int(found[1]) for name, _ in named if (found := _LAYER.search(name))]
+    if settings.layer_decay < 1 and not layers:
+        raise ValueError(
+            f"layer_decay is {settings.layer_decay} and no layers can be told from the names of the weights, the first "
+            f"of which is {named[0][0]}: set layer_decay to 1"
+        )
     top = max(layers, default=-1)
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     for name, weights in named:

@@ -146,11 +146,12 @@ def _bound(
         _check_head(name, "logits" in given, head)
     if "teacher" in given and teachers is None:
         raise ValueError(f"{name} follows a teacher: give teachers=, as pcclab.training.teachers.gather makes them")
-    known = {"label_range": getattr(table, "scale", None)}
-    if getattr(table, "scale", (1,))[0] == 0:
-        known["scale"] = table.scale[1]
+    known: dict[str, Any] = {}
+    if isinstance(table, ScoredPairs):
+        known = {"label_range": table.scale, "positive_from": positive_from(table)}
+        known |= {"scale": table.scale[1]} if table.scale[0] == 0 else {}
     fixed = getattr(function, "keywords", {})  # what a functools.partial has settled already
-    found = {name: value for name, value in known.items() if name in taken and name not in fixed and value is not None}
+    found = {name: value for name, value in known.items() if name in taken and name not in fixed}
     return given, partial(function, **{**found, **options})
 
 

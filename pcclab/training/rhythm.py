@@ -20,7 +20,7 @@ NEVER = 10**9
 def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device: torch.device) -> TrainingArguments:
     """The Trainer's arguments; everything about its own logging, saving and evaluating is left to `Rhythm`."""
     rest = rows % settings.batch_size
-    steps = total_steps(settings, rows)
+    steps = total_steps(settings, rows, least)
     warmup = round(settings.warmup_share * steps) if settings.warmup_share else settings.warmup_steps
     chosen = TrainingArguments(
         output_dir=str(folder),
@@ -64,11 +64,12 @@ def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device
     return chosen
 
 
-def total_steps(settings: FitSettings, rows: int) -> int:
-    """Optimiser steps of a training on so many rows."""
+def total_steps(settings: FitSettings, rows: int, least: int) -> int:
+    """Optimiser steps of a training on so many rows, where a last batch of fewer than `least` is left out."""
     if settings.max_steps > 0:
         return settings.max_steps
-    return math.ceil(settings.epochs * max(1, math.ceil(rows / settings.batch_size)))
+    whole, rest = divmod(rows, settings.batch_size)
+    return math.ceil(settings.epochs * max(1, whole + (rest >= max(1, least))))
 
 
 class Rhythm(TrainerCallback):

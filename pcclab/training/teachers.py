@@ -100,6 +100,7 @@ def gather(
     *,
     mix: Sequence[float] | float | None = None,
     cache: Path | None = None,
+    student: Encoder | None = None,
 ) -> Teachers:
     """Let each teacher embed all texts once, with its own tokenizer and pooling.
 
@@ -108,6 +109,8 @@ def gather(
         texts: of the table to train on; repeated ones are embedded once.
         mix: share of each teacher, or the first one's where there are two; None gives the first of two `ALPHA`, and
             any other number of teachers equal shares.
+        student: the public port's variant: the teachers read the token ids that this student's tokenizer gives, which
+            is right only where both share a vocabulary; None lets each read its own.
         cache: folder for the embeddings, a file for each teacher and list of texts; None keeps none.
 
     Raises:
@@ -123,11 +126,24 @@ def gather(
     if isinstance(texts, str) or not len(texts):
         raise ValueError("no texts: give the teachers the list of texts to train on")
     shares, texts = _shares(mix, len(encoders)), tuple(texts)
+    if student is not None:
+        encoders = [_reading_as(student, encoder) for encoder in encoders]
+        cache = None  # a file is found by weights and texts, and these ids are neither's
     vectors, names = [], []
     for encoder in encoders:
         names.append(encoder.fingerprint)
         vectors.append(_embedded(encoder, names[-1], texts, Path(cache) if cache is not None else None))
     return Teachers(texts, tuple(vectors), shares, tuple(names))
+
+
+def _reading_as(student: Encoder, teacher: Encoder) -> Encoder:
+    known, needed = len(teacher.trunk.get_input_embeddings().weight), len(student.tokenizer)  # type: ignore[arg-type]
+    if needed > known:
+        raise ValueError(
+            f"the student's tokenizer has {needed:,} tokens and {teacher.settings.name} knows {known:,}: leave student "
+            "out, so that each teacher reads with its own"
+        )
+    return Encoder(teacher.trunk, student.tokenizer, teacher.settings)
 
 
 def _shares(mix: Sequence[float] | float | None, teachers: int) -> tuple[float, ...]:

@@ -41,6 +41,8 @@ def ablate(section: str, p: ComparisonParameters, folder: Path, shared: dict[Any
         for bench, trial, labels in SECTIONS[section](p, replace(settings, seed=seed), folder, shared):
             rows.append({**bench.measure(trial, **labels), **labels})
     frame = pd.DataFrame(rows)
+    if "average" not in frame:
+        raise ValueError(f"{section}: every training broke: {frame['error'].iloc[0]}")
     averages = frame["average"].dropna()
     print(f"{section}: {len(frame)} trainings, averages {averages.min():.2f} to {averages.max():.2f}", flush=True)
     return frame

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from pcclab import data, encoders, evaluation, files, losses, training
@@ -90,11 +91,16 @@ class Bench:
     @cached_property
     def stand(self) -> str:
         """Fingerprint of all that the trials have in common."""
-        # What an encoder is shows in its embeddings; a stand-in has no fingerprint of its own.
-        sample = self.remembered.encode(self.dev.first[:8])
-        parts = [self.form, self.table.fingerprint, self.dev.fingerprint, *(t.fingerprint for t in self.tests.values())]
+        # Embeddings differ in their last digits with whatever shared their batch: they say what an encoder is only
+        # where it has no fingerprint of its own.
+        known: Any = getattr(self.remembered.encoder, "fingerprint", None)
+        if known is None:
+            sample = np.asarray(self.remembered.encoder.encode(self.dev.first[:8]))
+            known = hashlib.sha256(sample.round(5).tobytes()).hexdigest()
+        parts = [self.form, known, self.table.fingerprint, self.dev.fingerprint]
+        parts += [*(table.fingerprint for table in self.tests.values())]
         parts += [self.teachers.fingerprint if self.teachers is not None else ""]
-        return hashlib.sha256(json.dumps(parts).encode() + sample.round(5).tobytes()).hexdigest()
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def key(self, trial: Trial) -> str:
         """Twelve hex digits that name the trial's row."""
@@ -109,10 +115,12 @@ class Bench:
         if not self.file.is_file():
             return {}
         try:
-            frame = pd.read_csv(self.file, index_col="key", float_precision="round_trip")
+            frame = pd.read_csv(self.file, index_col="key", dtype=str, keep_default_na=False)
         except (ValueError, KeyError) as error:
             raise ValueError(f"{self.file} cannot be read ({error}): move it away to measure anew") from error
-        return {str(key): dict(values.dropna()) for key, values in frame.astype(object).iterrows()}
+        return {
+            str(key): {name: _value(text) for name, text in values.items() if text} for key, values in frame.iterrows()
+        }
 
     def measure(self, trial: Trial, *, tests: bool = True, **labels: Any) -> dict[str, Any]:
         """The trial's row, from the CSV or trained now.
@@ -128,7 +136,7 @@ class Bench:
         """
         key = self.key(trial)
         before = self.rows().get(key)
-        if before is not None and (not tests or {"average", "error"} & set(before)):
+        if before is not None and {"average" if tests else "dev", "error"} & set(before):
             return before
         row: dict[str, Any] = {"loss": trial.loss, "learning_rate": trial.settings.learning_rate}
         row |= {"seed": trial.settings.seed, "form": self.form, "encoder": str(self.remembered), **labels}
@@ -142,13 +150,25 @@ class Bench:
             row |= {"dev": history.best_dev, "step": history.best_step, "seconds": history.seconds}
             if tests:
                 scored = evaluation.sts_pairs(judge, self.tests)
-                row |= {**scored.scores, "average": scored.average}
+                row |= {name: score for name, score in scored.scores.items() if score is not None}
+                if scored.average is None:
+                    row["error"] = "; ".join(f"{name}: {t.reason}" for name, t in scored.tasks.items() if t.reason)
+                else:
+                    row["average"] = scored.average
                 if head is not None:
                     row["head average"] = evaluation.sts_pairs(judge, self.tests, score=head.score).average
-        if tests:
-            shutil.rmtree(self._slot(key).folder, ignore_errors=True)
         self._keep(key, row)
+        if tests or "error" in row:
+            self.forget(trial)
         return row
+
+    def check(self, trial: Trial) -> None:
+        """Raise the ValueError that training would raise for a loss that does not fit the data."""
+        training.bind(self.table, trial.loss, head=self._head(trial), teachers=self._followed(trial))
+
+    def forget(self, trial: Trial) -> None:
+        """Remove the weights a full trial keeps until it is judged on the tests."""
+        shutil.rmtree(self._slot(self.key(trial)).folder, ignore_errors=True)
 
     def _keep(self, key: str, row: dict[str, Any]) -> None:
         """Add a row to the CSV, which other processes may write to as well."""
@@ -159,22 +179,29 @@ class Bench:
             files.write_text(self.file, frame.to_csv())
 
     def _train(self, trial: Trial, key: str) -> tuple[History, Any, SiameseHead | None]:
-        seed = trial.settings.seed
-        levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
-        head = SiameseHead(self.dim, features=trial.features, levels=levels, seed=seed) if trial.judged else None
+        head = self._head(trial)
         if head is not None:
             # A node drawn at random would pull the embeddings towards nothing: it learns first, as in the two phases.
             first = replace(trial.settings, learning_rate=HEAD_RATE)
             training.fit_frozen(self.remembered, self.table, trial.loss, parameters=first, head=head)
         common: dict[str, Any] = {"parameters": trial.settings, "dev": self.dev, "head": head}
-        common["teachers"] = self.teachers if "list" in trial.loss else None
+        common["teachers"] = self._followed(trial)
         if self.form == "frozen":
             projected = Projected(self.remembered, self.dim)
             history = training.fit_frozen(self.remembered, self.table, trial.loss, projected=projected, **common)
             return history, projected, head
-        encoder = encoders.load(self.place, **self.loading, seed=seed)
+        encoder = encoders.load(self.place, **self.loading, seed=trial.settings.seed)
         history = training.fit(encoder, self.table, trial.loss, run=self._slot(key), **common)
         return history, Remembered(encoder), head
+
+    def _head(self, trial: Trial) -> SiameseHead | None:
+        if not trial.judged:
+            return None
+        levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
+        return SiameseHead(self.dim, features=trial.features, levels=levels, seed=trial.settings.seed)
+
+    def _followed(self, trial: Trial) -> Teachers | None:
+        return self.teachers if "list" in trial.loss else None
 
     def _slot(self, key: str) -> _Slot:
         return _Slot(self.file.parent / "trials" / key)
@@ -193,6 +220,16 @@ class _Slot:
 
     def log(self, step: int, **metrics: Any) -> None:
         """The history says it all."""
+
+
+def _value(text: str) -> int | float | str:
+    """A cell of the CSV as what was written, to the last digit."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def rated(encoder: encoders.Encoder | Remembered, *, source: str | None, form: Form, file: Path, **more: Any) -> Bench:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pcclab import files, records
 from pcclab.evaluation import Results
 from pcclab.runs import Run
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Cell = dict[str, Any]
+CELL = "cell.json"
+"""A cell's figures in its run's folder, beside the result: a notebook with one cell has a result of its own."""
 Work = Callable[[Run, dict[str, Any]], Cell]
 """From the run of one cell, and a dict that all cells of a grid share, to the cell's figures."""
 
@@ -32,7 +36,8 @@ def grid(
     Returns:
         One row a cell: a column for each axis, then the cell's figures, nested ones as "outer/inner".
 
-    Raises: whatever the work raises; the cells done before stay done.
+    Raises: whatever the work raises, and ValueError for a figure that no result may hold; the cells done before stay
+        done.
     """
     import pandas as pd
 
@@ -42,24 +47,35 @@ def grid(
     for number, entries in enumerate(cells, start=1):
         chosen = dict(zip(axes, entries, strict=True))
         at = run.variant(**(fixed or {}), **{name: [value] for name, value in chosen.items()})
-        began, known = time.monotonic(), at.id != run.id and at.finished
-        if known:
-            cell = at.result
-        else:
-            try:
-                cell = work(at, shared)
-            except BaseException as error:
-                if at.id != run.id:
-                    stopped = isinstance(error, KeyboardInterrupt)
-                    at.fail(f"{type(error).__name__}: {error}", state="interrupted" if stopped else "failed")
-                raise
+        began, known = time.monotonic(), _known(at)
+        try:
+            cell = known if known is not None else records.check_result(work(at, shared))
+            if known is None:
+                files.write_json(at.folder / CELL, cell)
+        except BaseException as error:
             if at.id != run.id:
-                at.finish(cell)
+                stopped = isinstance(error, KeyboardInterrupt)
+                at.fail(f"{type(error).__name__}: {error}", state="interrupted" if stopped else "failed")
+            raise
+        if at.id != run.id and not at.finished:
+            at.finish(cell)
         rows.append({**chosen, **flat(cell)})
         said = ", ".join(map(str, entries))
-        told = "done before" if known else f"{time.monotonic() - began:,.0f} s"
+        told = "done before" if known is not None else f"{time.monotonic() - began:,.0f} s"
         print(f"{number} of {len(cells)}: {said}: tests {_shown(cell)} ({told})", flush=True)
     return pd.DataFrame(rows)
+
+
+def _known(at: Run) -> Cell | None:
+    """The figures of a cell that is done."""
+    path = at.folder / CELL
+    if path.is_file():
+        try:
+            return dict(json.loads(path.read_text(encoding="utf8")))
+        except ValueError:
+            raise ValueError(f"{path} is damaged: delete it to train the cell again") from None
+    # Cells that were finished before they had a file have nothing but their result.
+    return at.result if at.finished and "tests" in at.result else None
 
 
 def flat(cell: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -60,13 +60,15 @@ def race(
         Columns loss, learning_rate, seed, chosen, dev, step, seconds, the tests and their average, and `error` where a
         training broke. A loss that broke with every learning rate has no chosen row.
 
-    Raises: ValueError for an unknown loss or no seed, before anything is trained.
+    Raises: ValueError for an unknown loss, one that rated pairs cannot train, or no seed, before anything is trained.
     """
     for name in names:
         for term in losses.parse(name):
             losses.by_name(term.name)
     if not seeds or not learning_rates:
         raise ValueError(f"seeds {list(seeds)}, learning_rates {list(learning_rates)}: give at least one of each")
+    for name in names:
+        bench.check(_trial(name, settings, learning_rates[0], seeds[0]))
     rows: list[dict[Any, Any]] = []
     for number, name in enumerate(names, start=1):
         tried = {rate: _trial(name, settings, rate, seeds[0]) for rate in learning_rates}
@@ -76,9 +78,14 @@ def race(
         rows += [{**row, "chosen": False} for rate, row in found.items() if rate != best]
         if best is not None:
             done = [bench.measure(_trial(name, settings, best, seed)) for seed in seeds]
-            rows += [{**row, "chosen": True} for row in done]
-            mean = sum(row["average"] for row in done) / len(done)
-            print(f"{number} of {len(names)}: {name}: lr {best:g}, tests {mean:.2f}", flush=True)
+            # Another seed may break where the first did not: it counts no more than a rate that broke.
+            rows += [{**row, "chosen": "error" not in row} for row in done]
+            scores = [row["average"] for row in done if "error" not in row]
+            tests = f"tests {sum(scores) / len(scores):.2f}" if scores else "broke on the tests"
+            broken = f", {len(done) - len(scores)} of {len(done)} seeds broke" if len(scores) < len(done) else ""
+            print(f"{number} of {len(names)}: {name}: lr {best:g}, {tests}{broken}", flush=True)
+            for rate in tried:
+                bench.forget(tried[rate])
         else:
             print(f"{number} of {len(names)}: {name}: broke with every learning rate", flush=True)
     return pd.DataFrame(rows)
@@ -104,9 +111,13 @@ def standing(rows: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns learning_rate, seeds, dev and average (means over seeds), low and high (Student's 95 % interval of the
         average; missing for one seed), and seconds of one training.
+
+    Raises: ValueError where no loss has a chosen row.
     """
     from scipy import stats
 
+    if not rows["chosen"].any():
+        raise ValueError(f"no loss was trained to its end: {rows['error'].iloc[0]}")
     chosen = rows[rows["chosen"]].groupby("loss", sort=False)
     table = chosen.agg(
         learning_rate=("learning_rate", "first"),

@@ -23,8 +23,10 @@ METHODS: dict[str, tuple[str, ...]] = {
     "listmle alone": ("listmle",),
     "without ranking": ("contrast", "consistency"),
     "consistency alone": ("consistency",),
+    "listnet as ported": ("contrast", "ported consistency", "listnet"),
+    "listmle as ported": ("contrast", "ported consistency", "ported listmle"),
 }
-"""The rows of RankCSE's table 4, each with the terms of equation 6 that it keeps."""
+"""The rows of RankCSE's table 4, each with the terms of equation 6 that it keeps; then what the public port trains."""
 
 
 PRINTED = {
@@ -66,7 +68,7 @@ def rankcse(run: Run, shared: dict[str, Any]) -> Cell:
         encoder={"name": student.settings.name, "fingerprint": student.fingerprint},
     )
     taught = None
-    if {"listnet", "listmle"} & set(METHODS[method]):
+    if any("list" in term for term in METHODS[method]):
         taught = shared.get("teachers") or shared.setdefault("teachers", load_teachers(run, sentences.text))
         run.record(teachers=taught.fingerprint)
     settings = replace(FitSettings.of(p), seed=seed)
@@ -85,6 +87,9 @@ def expression(p: RankingParameters, method: str) -> str:
         "listnet": f"{p.gamma} * listnet(student_temperature={p.student_temperature}, "
         f"teacher_temperature={p.teacher_temperature})",
         "listmle": f"{p.gamma} * listmle(temperature={p.listmle_temperature})",
+        # The port never reads beta.
+        "ported consistency": f"ranking_consistency(temperature={p.temperature}, variant='published')",
+        "ported listmle": f"{p.gamma} * listmle(temperature={p.listmle_temperature}, variant='published')",
     }
     return " + ".join(terms[term] for term in METHODS[method])
 

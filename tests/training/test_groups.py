@@ -94,6 +94,6 @@ def test_names_of_other_trunks_are_read():
     assert [rate for rate, _ in distilled.values()] == [0.5, 1]
 
 
-def test_a_trunk_without_layers_has_a_top_and_embeddings():
-    rates = {name: rate for name, (rate, _) in grouped(named("trunk.embeddings.weight", "trunk.out.weight")).items()}
-    assert rates == {"trunk.embeddings.weight": 1.0, "trunk.out.weight": 1.0}
+def test_a_trunk_whose_names_tell_no_layer_is_refused():
+    with pytest.raises(ValueError, match=r"layer_decay is 0\.\d+ and no layers can be told .*set layer_decay to 1"):
+        grouped(named("trunk.embeddings.weight", "trunk.out.weight"))

@@ -193,7 +193,7 @@ def test_a_killed_writers_half_file_is_ignored(one, calls, cache):
     code = (
         "import os, signal\nfrom pcclab import encoders, files\nfrom pcclab.training import teachers\n"
         "def die(path):\n    os.truncate(path, 100)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"files.sync = die\nteachers.gather([encoders.load('tiny', seed=1)], {TEXTS!r}, cache={str(cache)!r})\n"
+        f"files.sync = die\ngather([encoders.load('tiny', seed=1)], {TEXTS!r}, cache={str(cache)!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
@@ -262,3 +262,18 @@ def test_teachers_say_who_they_are(one):
     teachers = gather([one], TEXTS)
     assert isinstance(teachers, Teachers)
     assert repr(teachers) == f"Teachers(1 of {one.fingerprint[:8]}; 5 texts)"
+
+
+def test_the_ports_teachers_read_the_students_token_ids():
+    student, teacher = encoders.load("tiny", seed=1), encoders.load("tiny", seed=2)
+    same = gather([teacher], ["a wren", "a crow"], student=student)
+    # One vocabulary: the port is right by luck.
+    own = gather([teacher], ["a wren", "a crow"])
+    torch.testing.assert_close(same.similarity([0, 1]), own.similarity([0, 1]))
+    words = encoders.load("minilm", layers=1)
+    with pytest.raises(ValueError, match="the student's tokenizer has 30,522 tokens and tiny knows"):
+        gather([teacher], ["a wren", "a crow"], student=words)
+    read = gather([words], ["a wren", "a crow", "a crowbar"], student=student)
+    assert not torch.allclose(
+        read.similarity([0, 1, 2]), gather([words], ["a wren", "a crow", "a crowbar"]).similarity([0, 1, 2])
+    )
