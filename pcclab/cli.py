@@ -5,10 +5,12 @@ Exit codes: 0 done, 1 a notebook or a test failed, 2 bad input, 130 stopped by h
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import warnings
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -28,7 +30,6 @@ app = typer.Typer(
 data_app = typer.Typer(no_args_is_help=True, help="Fetch, check and show the corpora.")
 app.add_typer(data_app, name="data")
 
-SETS = ("smoke", "real", "paper")
 Source = Annotated[
     str | None,
     typer.Option(
@@ -72,9 +73,9 @@ def run(
     from pcclab.parameters import load_file, read_overrides
 
     name = notebook_named(notebook)
-    path = runs.root() / "parameters" / name / f"{set_}.yaml" if set_ in SETS else set_
+    path = parameter_file(runs.root(), name, set_)
     chosen = runs.locate(name, load_file(name, path, read_overrides(name, parameters or [])))
-    if chosen.finished and not again:
+    if chosen.finished and not again and not cell_alone(chosen.folder):
         typer.echo(f"run {chosen.name} is finished already; --again runs it anew")
     else:
         typer.echo(f"run {chosen.name}, {chosen.state}: {chosen.folder}")
@@ -100,7 +101,7 @@ def race(
     from pcclab.parameters import load_file, read_overrides
 
     name = "04_ablations"
-    path = runs.root() / "parameters" / name / f"{set_}.yaml" if set_ in (*SETS, "full") else set_
+    path = parameter_file(runs.root(), name, set_)
     given = {**read_overrides(name, parameters or []), **({"losses": list(losses)} if losses else {})}
     typer.echo(report.of_race(load_file(name, path, given)))
 
@@ -192,6 +193,19 @@ def test(context: typer.Context) -> None:
         raise FileNotFoundError(f"{folder} has no tests: run from a checkout, or set PCCLAB_ROOT to one")
     command = [sys.executable, "-m", "pytest", *context.args]
     raise typer.Exit(subprocess.run(command, cwd=folder, check=False).returncode)
+
+
+def parameter_file(root: Path, notebook: str, named: str) -> Path:
+    """The file of a notebook's set such as `real`, or the path that was given instead."""
+    if "/" in named or named.endswith((".yaml", ".yml")):
+        return Path(named)
+    return root / "parameters" / notebook / f"{named}.yaml"
+
+
+def cell_alone(folder: Path) -> bool:
+    """Whether a run was finished as one cell of another run's grid, so that its own notebook has not been run."""
+    cell, result = folder / "cell.json", folder / "result.json"
+    return cell.is_file() and result.is_file() and json.loads(cell.read_bytes()) == json.loads(result.read_bytes())
 
 
 def notebook_named(beginning: str) -> str:

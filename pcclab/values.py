@@ -41,18 +41,24 @@ def read_yaml(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, i
     return {str(name): value for name, value in values.items()}, lines
 
 
-def read_assignments(texts: Iterable[str], *, words: Collection[str], lists: Collection[str]) -> dict[str, Any]:
+def read_assignments(
+    texts: Iterable[str], *, words: Collection[str], lists: Collection[str], numbers: Collection[str] = ()
+) -> dict[str, Any]:
     """`name=value` texts to values, typed as papermill's `-p` types them: `1e-4` is a number here.
 
     Args:
         texts: one assignment each.
         words: names whose value is text, whatever it looks like.
-        lists: names whose value is a list, given with commas between its items.
+        lists: names whose value is a list, given with commas between its items; a comma in parentheses or quotes
+            parts nothing.
+        numbers: those of the lists that hold numbers.
 
     Raises: ValueError for a text without `=` or a name given twice.
 
     >>> read_assignments(["rate=1e-4", "levels=keep,filter", "prompt=no"], words=["prompt"], lists=["levels"])
     {'rate': 0.0001, 'levels': ['keep', 'filter'], 'prompt': 'no'}
+    >>> read_assignments(["seeds=[0, 1]"], words=[], lists=["seeds"], numbers=["seeds"])
+    {'seeds': [0, 1]}
     """
     values: dict[str, Any] = {}
     for text in texts:
@@ -65,10 +71,30 @@ def read_assignments(texts: Iterable[str], *, words: Collection[str], lists: Col
         if name in words:
             values[name] = value
         elif name in lists:
-            values[name] = [item.strip() for item in value.strip("[] ").split(",") if item.strip()]
+            items = _items(value.strip().removeprefix("[").removesuffix("]"))
+            values[name] = [_number(item) for item in items] if name in numbers else items
         else:
             values[name] = _number(value)
     return values
+
+
+def _items(text: str) -> list[str]:
+    """What stands between the commas that are in no parentheses and no quotes; quotes around a whole item go."""
+    items, depth, quote = [""], 0, ""
+    for mark in text:
+        if quote:
+            quote = "" if mark == quote else quote
+        elif mark in "'\"":
+            quote = mark
+        else:
+            depth += (mark in "([") - (mark in ")]")
+        if mark == "," and not depth and not quote:
+            items.append("")
+        else:
+            items[-1] += mark
+    stripped = (item.strip() for item in items)
+    whole = (item[1:-1] if len(item) > 1 and item[0] == item[-1] and item[0] in "'\"" else item for item in stripped)
+    return [item for item in whole if item]
 
 
 def _number(text: str) -> Any:

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
+import yaml
 
 from pcclab import batch, cli, doctor, quickstart, report, runs, sheet
+from pcclab.workflows import bench
 
 CEILING: dict[str, Any] = {"source": "synthetic", "seed": 0, "n": 10, "share": 0.5, "levels": 5, "hardness": 3.0}
 Called = tuple[int, str, str]
@@ -45,11 +48,11 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "evaluate", "data", "doctor", "test"):
+    for name in ("quickstart", "run", "race", "evaluate", "data", "doctor", "test"):
         assert f" {name} " in told
 
 
-@pytest.mark.parametrize("name", ["quickstart", "run", "evaluate", "data", "doctor", "test"])
+@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "data", "doctor", "test"])
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
     assert code == 0
@@ -60,12 +63,15 @@ def test_every_command_has_help(call: Any, name: str) -> None:
     ("arguments", "told"),
     [
         (["run", "09"], "notebook '09' names 0 notebooks"),
-        (["run", "0"], "notebook '0' names 3 notebooks"),
+        (["run", "0"], "notebook '0' names 6 notebooks"),
         (["run", ""], "notebook '' names 0 notebooks"),
         (["run", "03", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
         (["run", "03", "-p", "leakge=keep"], "-p: unknown parameter leakge = 'keep': did you mean leakage?"),
         (["run", "03", "-p", "batch_size=1"], "-p: batch_size = 1: it must be greater than or equal to 2"),
         (["run", "03", "-p", "seed"], "write NAME=VALUE"),
+        (["race", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
+        (["race", "pearson", "-p", "form=ful"], "-p: form = 'ful'"),
+        (["race", "-p", "losses"], "write NAME=VALUE"),
         (["evaluate", "tiny", "--tasks", "sts1", "--source", "synthetic"], "unknown task 'sts1'"),
         (["evaluate", "tiny", "--tasks", "", "--source", "synthetic"], "no tasks"),
         (["evaluate", "tiny"], "PCCLAB_DATA"),
@@ -180,6 +186,73 @@ def test_quickstart_runs_the_three_and_names_the_ceilings(
     assert "86.60" in out
     assert "PCCLAB_DATA=" in out
     assert "finished before, reused" in call("quickstart")[1]
+
+
+@pytest.fixture
+def tiny(checkout: Path, tmp_path: Path) -> Any:
+    """The smoke race of a tiny encoder, as a parameter file."""
+
+    def written(seeds: list[int]) -> list[str]:
+        smoke = runs.load_file("04_ablations", checkout / "parameters" / "04_ablations" / "smoke.yaml")
+        few = {"encoder": "tiny", "seeds": seeds, "max_steps": 2, "evaluate_every": 1}
+        path = tmp_path / "tiny.yaml"
+        path.write_text(yaml.safe_dump({**smoke.model_dump(mode="json"), **few}))
+        return ["--set", str(path)]
+
+    return written
+
+
+def test_race_prints_its_table_and_keeps_rows_and_figure(
+    call: Any, own_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any
+) -> None:
+    code, out, err = call("race", "pearson", "smooth_k2", *tiny([0]))
+    assert (code, err) == (0, "")
+    table = [line.split() for line in out.splitlines()]
+    (head,) = (line for line in table if line[:1] == ["synthetic"])
+    assert head == ["synthetic", "learning_rate", "seeds", "dev", "average", "seconds"]  # one seed has no interval
+    scores = {line[0]: float(line[4]) for line in table if line[:1] in (["pearson"], ["smooth_k2"])}
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert "1 of 2: pearson: lr" in out
+    folder = own_root / "runs" / "04_ablations"
+    assert str(folder / "race.csv") in out
+    assert str(folder / "race_frozen.png") in out
+    for suffix in ("pdf", "png", "json"):
+        assert (folder / f"race_frozen.{suffix}").is_file()
+    rows = pd.read_csv(folder / "race.csv")
+    assert len(rows) == 4
+    # A second call trains nothing, nor does one that names the file from its own folder.
+    monkeypatch.setattr(bench.training, "fit_frozen", None)
+    assert call("race", "pearson", "smooth_k2", *tiny([0]))[0] == 0
+    monkeypatch.chdir(tmp_path)
+    assert call("race", "pearson", "smooth_k2", "--set", "tiny.yaml")[0] == 0
+    assert pd.read_csv(folder / "race.csv").equals(rows)
+
+
+def test_race_over_seeds_has_an_interval(call: Any, tiny: Any) -> None:
+    code, out, _ = call("race", "pearson", "ccc", *tiny([0, 1, 2]))
+    assert code == 0
+    (head,) = (line.split() for line in out.splitlines() if line.startswith("synthetic"))
+    assert head[-2:] == ["low", "high"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        ("pearsn", "unknown loss 'pearsn': did you mean pearson"),
+        ("pearson + 0.1 * info_nc", "did you mean info_nce"),
+        ("listnet", "listnet takes (student, teacher), which ScoredPairs does not hold"),
+        ("pearson +", "pearson +"),
+    ],
+)
+def test_race_tells_a_loss_it_cannot_train_before_it_trains_any(
+    call: Any, own_root: Path, tiny: Any, loss: str, told: str
+) -> None:
+    code, out, err = call("race", "pearson", loss, *tiny([0]))
+    assert code == 2
+    assert told in " ".join(err.split())
+    assert "Traceback" not in err
+    assert out == ""
+    assert not (own_root / "runs" / "04_ablations" / "race.csv").exists()
 
 
 def test_evaluate_prints_tasks_averages_source_and_encoder(call: Any) -> None:

@@ -6,9 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
+import yaml
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def papermill(root: Path, notebook: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -18,12 +23,17 @@ def papermill(root: Path, notebook: str, *arguments: str) -> subprocess.Complete
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
+def smoke(notebook: str) -> dict[str, Any]:
+    """A notebook's smoke set."""
+    return dict(yaml.safe_load((CHECKOUT / "parameters" / notebook / "smoke.yaml").read_text(encoding="utf8")))
+
+
 def only_run(root: Path, notebook: str, **parameters: object) -> Path:
     """The folder of the one finished run of a notebook whose result holds these values."""
     found = []
     for file in sorted((root / "runs" / notebook).glob("*/result.json")):
         result = json.loads(file.read_text(encoding="utf8"))
-        if all(result[name] == value for name, value in parameters.items()):
+        if all(result.get(name) == value for name, value in parameters.items()):  # a grid's cells lie beside it
             found.append(file.parent)
     assert len(found) == 1, found
     return found[0]
@@ -57,6 +67,80 @@ def test_stage_2_makes_its_stage_1_and_keeps_the_levels_apart(own_root: Path) ->
     assert drawn == {"leakage", "training_curve", "stage2_levels"}
     said = nbformat.read(own_root / "out.ipynb", as_version=4).cells[-1].outputs[0]["data"]["text/markdown"]
     assert said.startswith("**Verdict.**")
+
+
+def verdict(root: Path) -> str:
+    """What the last cell of `out.ipynb` says."""
+    said: str = nbformat.read(root / "out.ipynb", as_version=4).cells[-1].outputs[0]["data"]["text/markdown"]
+    assert said.startswith("**Verdict.** On synthetic data")
+    return said
+
+
+def drawn(folder: Path) -> set[str]:
+    """Names of a run's figures, each of which is there as PDF, PNG and numbers."""
+    files = {path.name for path in (folder / "figures").iterdir()}
+    names = {name.split(".")[0] for name in files}
+    assert files == {f"{name}.{suffix}" for name in names for suffix in ("pdf", "png", "json")}
+    return names
+
+
+def test_the_race_has_every_loss_and_the_ablations_their_figures(own_root: Path) -> None:
+    done = papermill(own_root, "04_ablations")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "04_ablations")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("04_ablations")
+    assert set(result["race"]) == set(given["losses"])
+    for row in result["race"].values():
+        assert row["seeds"] == len(given["seeds"])
+        assert 0 < row["average"] < 100
+    assert max(row["average"] for row in result["race"].values()) > result["before"]
+    assert set(result["spans"]) == set(given["ablations"])
+    assert all(0 < span["least"] <= span["most"] < 100 for span in result["spans"].values())
+    assert drawn(folder) == {"race_frozen", "batch_size", "temperatures"}
+    best = max(result["race"], key=lambda name: result["race"][name]["average"])
+    assert f"{best} leads with {result['race'][best]['average']:.2f}" in verdict(own_root)
+    rows = pd.read_csv(folder.parent / "race.csv")
+    assert set(rows["loss"]) == set(given["losses"])
+    assert rows["average"].notna().sum() == len(given["losses"]) * len(given["seeds"])
+
+
+def test_regression_compares_with_contrast_and_with_no_training(own_root: Path) -> None:
+    done = papermill(own_root, "06_regression")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "06_regression", source="synthetic")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("06_regression")
+    assert set(result["phases"]) == {*given["objectives"], "start"}
+    assert "contrast" in result["phases"]
+    assert set(result["scratch"]) == {*given["scratch"], "start"}
+    assert result["phases"]["start"] == pytest.approx(result["before"]["average"])
+    # A trunk cut off and partly drawn anew knows less than the encoder it was.
+    assert result["scratch"]["start"] < result["phases"]["start"]
+    assert all(0 < score < 100 for part in ("phases", "scratch") for score in result[part].values())
+    assert drawn(folder) == {"objectives", "scratch", "two_phase"}
+    assert "contrast" in verdict(own_root)
+    cells = {path.parent.name for path in folder.parent.glob("*/cell.json")}
+    assert len(cells) == (len(given["objectives"]) + len(given["scratch"])) * len(given["seeds"])
+    assert folder.name not in cells
+
+
+def test_rankcse_trains_every_method_from_one_student(own_root: Path) -> None:
+    done = papermill(own_root, "07_rankcse")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "07_rankcse", source="synthetic")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("07_rankcse")
+    assert set(result["methods"]) == set(given["methods"])
+    assert result["seeds"] == len(given["seeds"])
+    scores = list(result["methods"].values())
+    assert all(0 < score < 100 for score in scores)
+    assert len(set(scores)) == len(scores)
+    assert result["before"]["average"] not in scores
+    assert drawn(folder) == {"terms"}
+    best = max(result["methods"], key=result["methods"].__getitem__)
+    assert f"{best} does best with {max(scores):.2f}" in verdict(own_root)
+    assert len(list((own_root / "runs" / "teachers").iterdir())) == 2
 
 
 def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import ValidationError
@@ -74,7 +74,14 @@ def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
     kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
     lists = {name for name, kind in kinds.items() if get_origin(kind) is tuple}
     words = {name for name, kind in kinds.items() if kind is str or get_origin(kind) is Literal}
-    return read_assignments(texts, words=words, lists=lists)
+    numbers = {name for name in lists if _item(kinds[name]) in (int, float)}
+    return read_assignments(texts, words=words, lists=lists, numbers=numbers)
+
+
+def _item(kind: Any) -> Any:
+    """The type of a list's items, without what is annotated to it."""
+    item = get_args(kind)[0]
+    return get_args(item)[0] if get_origin(item) is Annotated else item
 
 
 def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = ()) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pcclab import runs
 from pcclab.data import ScoredPairs
 from pcclab.training import FitSettings
 from pcclab.workflows import Bench, bench
@@ -73,3 +74,15 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int]]:
 
     monkeypatch.setattr(bench.training, "fit_frozen", counted)
     return seen
+
+
+@pytest.fixture
+def begin(checkout: Path) -> Callable[..., runs.Run]:
+    """Begin the smoke run of a notebook with the tiny encoder, few steps, and other values."""
+
+    def begun(notebook: str, **other: Any) -> runs.Run:
+        smoke = runs.load_file(notebook, checkout / "parameters" / notebook / "smoke.yaml").model_dump(mode="json")
+        few = {"encoder": "tiny", "max_tokens": 128, "max_steps": 2, "evaluate_every": 1, "learning_rate": 1e-3}
+        return runs.start(notebook, **{**smoke, **few, **other})
+
+    return begun

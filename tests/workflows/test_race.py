@@ -227,9 +227,9 @@ def test_a_full_race_keeps_no_weights(checkout: Any, tmp_path: Any) -> None:
 
     smoke = yaml.safe_load((checkout / "parameters/04_ablations/smoke.yaml").read_text())
     change = {"encoder": "tiny", "form": "full", "losses": ["pearson", "ccc"], "max_tokens": 128, "batch_size": 16}
-    p = validate("04_ablations", {**smoke, **change, "max_steps": 2, "evaluate_every": 1, "seeds": [0, 1]})
+    p = validate("04_ablations", {**smoke, **change, "max_steps": 2, "evaluate_every": 1, "seeds": [0]})
     rows = race_of(p, tmp_path, {})
-    assert rows["chosen"].sum() == 4
+    assert rows["chosen"].sum() == 2
     assert set(rows["form"]) == {"full"}
     assert not list((tmp_path / "trials").iterdir())
     assert race_of(p, tmp_path, {}).equals(rows)
