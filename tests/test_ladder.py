@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": set(),
     "doctor": {"data", "runs"},
     "encoders": set(),
-    "evaluation": {"data"},
+    "evaluation": {"ceiling", "data"},
     "figures": {"records"},
     "losses": set(),
     "notebook": set(),

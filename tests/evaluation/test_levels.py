@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -24,7 +24,7 @@ def judged(draw, distinct=(2, 5, 10**9)):
     scores = stats.rankdata(gold) / pairs + draw(st.floats(0, 2)) * generator.normal(size=pairs)
     levels = draw(st.sampled_from(distinct))
     scores = np.floor(levels * (stats.rankdata(scores) - 0.5) / pairs) if levels < pairs else scores
-    assert np.ptp(gold) > 0 and np.ptp(scores) > 0
+    assume(np.ptp(gold) > 0 and np.ptp(scores) > 0)
     return scores, gold
 
 
@@ -48,7 +48,7 @@ def test_the_first_m_that_reaches_the_spearman_is_the_levels_rounded_up(data):
 def test_a_scorer_of_two_values_has_two_levels_at_most_and_nothing_within(data):
     found = effective_levels(*data)
     assert found.levels <= 2
-    assert found.share_within is None or found.share_within == pytest.approx(0, abs=1e-12)
+    assert found.share_within is None or found.share_within == pytest.approx(0, abs=1e-9)
     assert found.within_low is None and found.within_high is None
     assert found.between == pytest.approx(found.spearman, abs=1e-9)
     assert found.upper == np.mean(data[0] == data[0].max())
