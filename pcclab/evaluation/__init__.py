@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pcclab.evaluation.correlation import Undefined, cosine, pearson, spearman
+
+# Three modules have the name of their function: imported here, the name is the function's whatever is imported later.
+from pcclab.evaluation.rank_tasks import case, rank_pairs, rank_tasks
 from pcclab.evaluation.results import Results, TaskScore
 from pcclab.evaluation.sts import order_sensitivity, sts, sts_pairs
+from pcclab.evaluation.transfer import transfer
+
+if TYPE_CHECKING:
+    from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
+    from pcclab.evaluation.levels import effective_levels
+    from pcclab.evaluation.significance import holm, williams
+    from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
+
+_HOME = {
+    "geometry": ("align_uniform", "alignment", "anisotropy", "similarity_by_group", "uniformity"),
+    "levels": ("effective_levels",),
+    "significance": ("holm", "williams"),
+    "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Results",
     "TaskScore",
     "Undefined",
+    "align_uniform",
+    "alignment",
+    "anisotropy",
+    "bootstrap",
+    "case",
+    "compare",
+    "compare_tasks",
     "cosine",
+    "effective_levels",
+    "holm",
     "order_sensitivity",
     "pearson",
+    "rank_pairs",
+    "rank_tasks",
+    "seeds",
+    "similarity_by_group",
     "spearman",
     "sts",
     "sts_pairs",
+    "transfer",
+    "uniformity",
+    "williams",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name's module at its first use: judging by cosine alone needs none of them."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'pcclab.evaluation' has no attribute {name!r}")
+    value = getattr(import_module(f"pcclab.evaluation.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value

@@ -13,7 +13,7 @@ from pcclab.evaluation.folds import Fit, check
 
 ROUGH = 1e-2
 """The tolerance of the solutions at which the curvature is taken."""
-MEMORY, ITERATIONS, BLOCK = 8, 500, 1024
+MEMORY, ITERATIONS, BLOCK = 20, 500, 1024
 
 _Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _Divide = Callable[[np.ndarray], np.ndarray]
@@ -101,8 +101,6 @@ def solve(
     # Then each fold from there; the columns are the problems, strengths fastest.
     evaluate = _objective(rows, targets, used, 1.0 / (strengths * sizes[:, None]))
     found = _minimise(evaluate, near[:, which.ravel()], _metric(factors, which.ravel()), tolerance)
-    if classes > 2:  # what all classes share changes no probability, and the penalty, weak here, wants it to be 0
-        found -= found.mean(axis=2, keepdims=True)
     return found.transpose(1, 2, 0).reshape(*strengths.shape, targets.shape[1], rows.shape[1])
 
 
@@ -180,6 +178,9 @@ def _metric(factors: _Factors, which: np.ndarray) -> _Divide:
         for level, problems in enumerate(members):
             for k, factor in enumerate(factors[level]):
                 out[:, problems, k] = cho_solve(factor, vectors[:, problems, k], check_finite=False)
+        if out.shape[2] > 1:
+            # What all classes share changes no probability and at the minimum is 0: no step may stir it up.
+            out -= out.mean(axis=2, keepdims=True)
         return out
 
     return divide
