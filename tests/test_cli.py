@@ -163,7 +163,12 @@ def test_an_interrupt_ends_notebook_and_kernel_and_leaves_an_interrupted_run(own
         nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": spec}), own_root / "notebooks/01_ceiling.ipynb"
     )
     command = [sys.executable, "-m", "pcclab", "run", "01"]
-    with subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE, text=True) as process:
+
+    def hears() -> None:
+        # A suite started in the background of a shell inherits an ignored SIGINT, and passes it on.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, cwd=checkout, stdout=subprocess.PIPE, text=True, preexec_fn=hears) as process:
         assert process.stdout is not None
         kernel = next(int(line.split()[1]) for line in process.stdout if line.startswith("kernel"))
         process.send_signal(signal.SIGINT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,11 +19,12 @@ from sklearn.model_selection import StratifiedKFold
 from pcclab import data
 from pcclab.data import LabelledTexts
 from pcclab.evaluation import folds, logistic, probes
-from pcclab.evaluation import transfer as module
 from pcclab.evaluation.correlation import Undefined
 from pcclab.evaluation.embeddings import embed
 from pcclab.evaluation.folds import Fit
 from pcclab.evaluation.transfer import GRIDS, TASKS, transfer
+
+module = import_module("pcclab.evaluation.transfer")  # the package's attribute of that name is the function
 
 
 class Words:

@@ -193,7 +193,7 @@ def test_a_killed_writers_half_file_is_ignored(one, calls, cache):
     code = (
         "import os, signal\nfrom pcclab import encoders, files\nfrom pcclab.training import teachers\n"
         "def die(path):\n    os.truncate(path, 100)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"files.sync = die\ngather([encoders.load('tiny', seed=1)], {TEXTS!r}, cache={str(cache)!r})\n"
+        f"files.sync = die\nteachers.gather([encoders.load('tiny', seed=1)], {TEXTS!r}, cache={str(cache)!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
