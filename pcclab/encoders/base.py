@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pcclab import files
-from pcclab.encoders import engine
+from pcclab.encoders import engine, interchange
 from pcclab.encoders.pooling import Pooling, pool
 
 SETTINGS_FILE = "pcclab.json"
@@ -163,6 +163,26 @@ class Encoder:
             self.trunk.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
             files.write_json(folder / SETTINGS_FILE, asdict(self.settings))
+        return path
+
+    def to_sentence_transformer(self, path: str | os.PathLike[str], *, card: Mapping[str, Any] | None = None) -> Path:
+        """Write a folder that sentence-transformers loads, which gives the same embeddings, of length 1.
+
+        Args:
+            path: the folder; whole or not at all.
+            card: facts of the model card, such as base model, data, leakage, objective, seeds, scores and command; a
+                mapping in it becomes a table. What is not given is not told.
+
+        Raises: ValueError for first-last pooling, which sentence-transformers does not have.
+        """
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        told = interchange.model_card(path.name, {"base model": self.settings.name, **(card or {})})
+        with files.replacing_folder(path) as folder:
+            interchange.write(folder, pooling=self.settings.pooling, dim=self.dim, max_tokens=self.settings.max_tokens,
+                              card=told)  # fmt: skip
+            self.trunk.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
         return path
 
 

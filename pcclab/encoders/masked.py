@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from importlib.util import find_spec
 from inspect import signature
@@ -13,7 +12,7 @@ import torch
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from pcclab.encoders import tiny
+from pcclab.encoders import interchange, tiny
 from pcclab.encoders.base import Encoder, Settings, read_settings
 from pcclab.encoders.cutting import cut
 from pcclab.encoders.pooling import Pooling
@@ -59,7 +58,7 @@ def load(
             f"{name} is a {config.model_type} model, which reads left to right: this loader is for bidirectional "
             "encoders such as BERT, RoBERTa or MPNet"
         )
-    saved = _saved(folder)
+    saved = _saved(folder, pooling)
     limit = _within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name)
     model = _weights(place, name, revision, config, dtype)
     settings = Settings(
@@ -124,33 +123,14 @@ def _refuse_empty(folder: Path) -> None:
         )
 
 
-def _saved(folder: Path | None) -> dict[str, Any]:
+def _saved(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
     """Pooling and length that a folder declares, in this lab's file or in sentence-transformers' files."""
     if folder is None:
         return {}
     ours = read_settings(folder)
     if ours:
         return ours
-    found: dict[str, Any] = {}
-    pooling = folder / "1_Pooling" / "config.json"
-    if pooling.is_file():
-        modes = json.loads(pooling.read_text(encoding="utf8"))
-        names = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_lasttoken": "last"}
-        chosen = [ours for theirs, ours in names.items() if modes.get(theirs)]
-        if len(chosen) == 1:
-            found["pooling"] = chosen[0]
-    length = folder / "sentence_bert_config.json"
-    if length.is_file():
-        found["max_tokens"] = json.loads(length.read_text(encoding="utf8")).get("max_seq_length")
-    modules = folder / "modules.json"
-    if modules.is_file():
-        kinds = [module["type"].rsplit(".", 1)[-1] for module in json.loads(modules.read_text(encoding="utf8"))]
-        strange = set(kinds) - {"Transformer", "Pooling", "Normalize"}
-        if strange:
-            raise ValueError(
-                f"{folder} adds {', '.join(sorted(strange))} behind its pooling: only trunk + pooling is read"
-            )
-    return found
+    return interchange.declared(folder, pooling=pooling)
 
 
 def _positions(config: Any) -> int:
