@@ -9,11 +9,11 @@ sets.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from pcclab.parameters.base import Names, Parameters, Pooling, Seeds, Tupled, distinct
+from pcclab.parameters.base import Names, Seeds, Training, Tupled, distinct
 
 Rates = Annotated[tuple[Annotated[float, Field(gt=0, le=1)], ...], Tupled, AfterValidator(distinct)]
 Sizes = Annotated[tuple[Annotated[int, Field(ge=2, le=65_536)], ...], Tupled, AfterValidator(distinct)]
@@ -22,40 +22,12 @@ Workflows = Annotated[tuple[Literal[Regression, "contrast"], ...], Tupled, After
 Scratch = Annotated[tuple[Literal[Regression, "cross_entropy"], ...], Tupled, AfterValidator(distinct)]
 
 
-class TrainingGrid(Parameters):
-    """What one training of the grid takes."""
+class TrainingGrid(Training):
+    """What every training of the grid takes."""
 
-    encoder: str = Field(min_length=1, description="minilm, tiny, a folder with weights, or a hub name")
-    pooling: Pooling = Field(description="how token states become one vector; default: as the encoder says")
     seeds: Seeds = Field(min_length=1, description="seeds of the trainings; the interval is over them")
-    max_tokens: int = Field(ge=4, le=8192, description="tokens a text is cut at in training")
-    learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate")
-    weight_decay: float = Field(ge=0, lt=1, description="decay of the weights, by AdamW")
     warmup_share: float = Field(ge=0, lt=1, description="share of the steps over which the learning rate rises")
     layer_decay: float = Field(gt=0, le=1, description="factor on the learning rate from each layer to the one below")
-    batch_size: int = Field(ge=2, le=65_536, description="rows the loss sees at once")
-    epochs: float = Field(gt=0, le=1000, description="passes over the training data")
-    max_steps: int = Field(ge=-1, description="optimiser steps, whatever the epochs say; -1: by epochs")
-    max_grad_norm: float = Field(gt=0, description="length the gradient is clipped at")
-    evaluate_every: int = Field(ge=0, description="steps between two looks at the development set; 0: at the end only")
-    micro_tokens: int = Field(ge=4, description="tokens embedded at once, padding included: bounds the memory")
-    keep_tokens: int = Field(ge=0, description="a batch up to this many tokens keeps its graph: no second forward")
-    dtype: Literal["float32", "bfloat16"] = Field(description="number format of activations in training")
-
-    def loading(self) -> dict[str, Any]:
-        """The keyword arguments of `pcclab.encoders.load` among these parameters."""
-        return {"pooling": None if self.pooling == "default" else self.pooling}
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if self.max_steps == 0:
-            raise ValueError("max_steps = 0 trains nothing: give -1 (by epochs) or at least 1")
-        if self.micro_tokens < self.max_tokens:
-            raise ValueError(
-                f"micro_tokens = {self.micro_tokens} cannot hold one text of max_tokens = {self.max_tokens}: "
-                f"raise micro_tokens to {self.max_tokens} or more"
-            )
-        return self
 
 
 class RegressionParameters(TrainingGrid):

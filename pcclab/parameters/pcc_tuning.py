@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pcclab.parameters.base import Parameters, Tupled
+from pcclab.parameters.base import Parameters, Training, Tupled
 
 Leakage = Literal["keep", "filter", "strict"]
 Levels = Annotated[tuple[Leakage, ...], Tupled]
@@ -25,44 +25,21 @@ class CeilingParameters(Parameters):
     hardness: float = Field(gt=0, le=1e4, description="slope of the sigmoid, per share of the ranking")
 
 
-class TrainingParameters(Parameters):
+class TrainingParameters(Training):
     """What both stages of Pcc-tuning take."""
 
-    encoder: str = Field(min_length=1, description="minilm, tiny, a folder with weights, or a hub name")
-    pooling: Literal["default", "cls", "mean", "first-last", "last"] = Field(
-        description="how token states become one vector; default: as the encoder says"
-    )
     prompt: Literal["", "EOL", "SUM", "STH"] = Field(description="template around each sentence; empty for none")
     quantization: Literal["none", "nf4", "int8"] = Field(description="storage of the frozen weights")
     lora_rank: int = Field(ge=0, le=4096, description="rank of the adapter; 0 trains all weights")
     lora_alpha: float = Field(gt=0, description="scale of the adapter")
     lora_dropout: float = Field(ge=0, lt=1, description="dropout in front of the adapter")
-    max_tokens: int = Field(ge=4, le=8192, description="tokens a text is cut at in training")
-    learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate")
-    weight_decay: float = Field(ge=0, lt=1, description="decay of the weights, by AdamW")
     warmup_steps: int = Field(ge=0, description="steps over which the learning rate rises")
-    batch_size: int = Field(ge=2, le=65_536, description="pairs the loss sees at once; one alone has no rank")
-    epochs: float = Field(gt=0, le=1000, description="passes over the training data")
-    max_steps: int = Field(ge=-1, description="optimiser steps, whatever the epochs say; -1: by epochs")
-    max_grad_norm: float = Field(gt=0, description="length the gradient is clipped at")
-    evaluate_every: int = Field(ge=0, description="steps between two looks at the development set; 0: at the end only")
-    micro_tokens: int = Field(ge=4, description="tokens embedded at once, padding included: bounds the memory")
-    keep_tokens: int = Field(ge=0, description="a batch up to this many tokens keeps its graph: no second forward")
-    dtype: Literal["float32", "bfloat16"] = Field(description="number format of activations in training")
 
     def loading(self) -> dict[str, Any]:
-        """The keyword arguments of `pcclab.encoders.load` among these parameters."""
-        return {
-            "pooling": None if self.pooling == "default" else self.pooling,
-            "prompt": self.prompt,
-            "quantization": self.quantization,
-            "seed": self.seed,
-        }
+        return {**super().loading(), "prompt": self.prompt, "quantization": self.quantization, "seed": self.seed}
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if self.max_steps == 0:
-            raise ValueError("max_steps = 0 trains nothing: give -1 (by epochs) or at least 1")
         if 0 < self.max_steps <= self.warmup_steps:
             raise ValueError(
                 f"warmup_steps = {self.warmup_steps} leaves none of max_steps = {self.max_steps} at full learning "
@@ -77,11 +54,6 @@ class TrainingParameters(Parameters):
             raise ValueError(
                 f"quantization = {self.quantization!r} freezes the weights and lora_rank = 0 adds none to train: "
                 "set lora_rank (the paper: 64), or quantization to none"
-            )
-        if self.micro_tokens < self.max_tokens:
-            raise ValueError(
-                f"micro_tokens = {self.micro_tokens} cannot hold one text of max_tokens = {self.max_tokens}: "
-                f"raise micro_tokens to {self.max_tokens} or more"
             )
         return self
 
