@@ -34,6 +34,8 @@ class SiameseHead(nn.Module):
         features: what is concatenated. Only ``|u-v|`` alone gives both orders of a pair the same judgement.
         levels: the ratings that classes stand for, rising, for a classification head with one output each; None makes
             one node whose output is the rating itself.
+        start: bias of one node, the rating it begins with. The mean of the gold is what it should be: from 0, a small
+            learning rate takes long to reach it, and meanwhile the other weights and the trunk are bent to supply it.
         seed: of the random weights; the caller's random state is left alone.
 
     Source: STS-Regression, section 3.1 and figure 1; classification is Sentence-BERT's (arXiv 1908.10084).
@@ -49,6 +51,7 @@ class SiameseHead(nn.Module):
         *,
         features: Features = "u,v,|u-v|",
         levels: Sequence[float] | None = None,
+        start: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -70,6 +73,8 @@ class SiameseHead(nn.Module):
         with torch.no_grad():
             for weights in self.linear.parameters():
                 weights.uniform_(-bound, bound, generator=generator)
+            if self.outputs == 1:
+                self.linear.bias += start
 
     def forward(self, first: Float[Tensor, "pairs dim"], second: Float[Tensor, "pairs dim"]) -> Tensor:
         """Ratings (pairs,) of one node, logits (pairs, classes) of several."""

@@ -198,7 +198,8 @@ class Bench:
         if not trial.judged:
             return None
         levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
-        return SiameseHead(self.dim, features=trial.features, levels=levels, seed=trial.settings.seed)
+        start = float(self.table.gold.mean()) if isinstance(self.table, data.ScoredPairs) else 0.0
+        return SiameseHead(self.dim, features=trial.features, levels=levels, start=start, seed=trial.settings.seed)
 
     def _followed(self, trial: Trial) -> Teachers | None:
         return self.teachers if "list" in trial.loss else None

@@ -39,12 +39,12 @@ def two_phase(run: Run, shared: dict[str, Any]) -> Cell:
         options = {"temperature": p.temperature}
         history = training.fit(encoder, positives, "info_nce", parameters=settings, run=run, dev=dev, options=options)
         return _judged(p, encoder, history, None)
-    head = SiameseHead(encoder.dim, features=p.features, seed=seed)
-    nli = data.nli_pairs(source=p.source, limit=p.nli_pairs or None, seed=p.seed)
+    nli = data.nli_pairs(source=p.source, limit=p.nli_pairs or None, seed=p.seed).rated(spacing=p.spacing)
+    head = SiameseHead(encoder.dim, features=p.features, start=float(nli.gold.mean()), seed=seed)
     frozen = shared.setdefault(encoder.fingerprint, Remembered(encoder))
     first = replace(settings, learning_rate=p.head_learning_rate, epochs=p.head_epochs, layer_decay=1.0, max_steps=-1)
     training.fit_frozen(
-        frozen, nli.rated(spacing=p.spacing), objective, parameters=first, head=head,
+        frozen, nli, objective, parameters=first, head=head,
         options=_options(p, objective, p.spacing),
     )  # fmt: skip
     # The trunk changes now: what it gave before must not be taken for what it gives.
@@ -70,7 +70,7 @@ def from_scratch(run: Run, shared: dict[str, Any]) -> Cell:
     dev = data.dev_pairs(source=p.source)
     _record(run, encoder, pairs, dev)
     levels = sorted(set(pairs.gold)) if objective == "cross_entropy" else None
-    head = SiameseHead(encoder.dim, features=p.features, levels=levels, seed=seed)
+    head = SiameseHead(encoder.dim, features=p.features, levels=levels, start=float(pairs.gold.mean()), seed=seed)
     settings = replace(settings, learning_rate=p.scratch_learning_rate, epochs=p.scratch_epochs)
     options = _options(p, objective, p.spacing)
     history = training.fit(encoder, pairs, objective, parameters=settings, run=run, dev=dev, head=head, options=options)
