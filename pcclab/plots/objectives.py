@@ -94,9 +94,11 @@ def race_intervals(
     frame = checked(frame, by, score) if tidy else checked(frame, by, "mean", "low", "high")
     ends = _means(frame, [by], score) if tidy else frame
     ends = ends.sort_values("mean", kind="stable", ascending=False).reset_index(drop=True)
-    names = [fill(named(name), 28) for name in ends[by]]
+    # An option in parentheses goes below the name it belongs to, rather than being cut somewhere.
+    whole = (named(name) for name in ends[by])
+    names = ["\n".join(fill(part, 28) for part in _broken(name)) for name in whole]
     lines = max(name.count("\n") + 1 for name in names)
-    ax = axes(ax, COLUMN, 0.6 + (0.07 + 0.1 * lines) * len(ends))
+    ax = axes(ax, COLUMN, 0.6 + (0.17 if lines == 1 else 0.02 + 0.1 * lines) * len(ends))
     rows = np.arange(len(ends))
     if baseline is not None:
         ax.axvline(baseline, color=GREY, linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
@@ -181,6 +183,11 @@ def ablation_lines(
     if by:
         _legend(ax, groups)
     return ax
+
+
+def _broken(name: str) -> list[str]:
+    before, opening, after = name.partition("(")
+    return [name] if len(name) <= 28 or not opening else [before, opening + after]
 
 
 def _means(frame: pd.DataFrame, by: list[str], score: str) -> pd.DataFrame:

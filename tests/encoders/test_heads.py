@@ -190,7 +190,7 @@ def test_nearest_is_the_slow_search_and_the_lower_of_two_as_near():
 def test_a_node_begins_at_its_start_and_classes_do_not():
     zeros = torch.zeros(1, 4)
     plain, moved = SiameseHead(4, seed=3), SiameseHead(4, start=3.2, seed=3)
-    assert float(moved(zeros, zeros) - plain(zeros, zeros)) == pytest.approx(3.2, abs=1e-6)
+    assert (moved(zeros, zeros) - plain(zeros, zeros)).item() == pytest.approx(3.2, abs=1e-6)
     assert torch.equal(moved.linear.weight, plain.linear.weight)
     classes = [SiameseHead(4, levels=[0, 1, 2], start=start, seed=3)(zeros, zeros) for start in (0.0, 3.2)]
     assert torch.equal(*classes)
