@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 
-from pcclab import data
 from pcclab.evaluation.correlation import CONSTANT, cosine
 from pcclab.evaluation.embeddings import embed
 from pcclab.evaluation.rank_lists import Query, kendall, ndcg, queries
 from pcclab.evaluation.results import UNDEFINED
+from pcclab.evaluation.sts import load_tasks
 
 if TYPE_CHECKING:
     import os
@@ -129,13 +129,7 @@ def rank_tasks(
     Source: RankCSE, appendix G and table 13 (which does not give its numbers of lists, nor its gain).
     Relations: `sts` ranks all pairs of a set at once, here each query's partners only.
     """
-    names = list(data.STS_TASKS if tasks is None else tasks)
-    if unknown := [name for name in names if name not in data.STS_TASKS]:
-        raise ValueError(f"unknown STS task {unknown[0]!r}: choose among {', '.join(data.STS_TASKS)}")
-    if not names:
-        raise ValueError(f"no tasks to judge: choose among {', '.join(data.STS_TASKS)}, or None for all")
-    tables = {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
-    return rank_pairs(encoder, tables, more_than=more_than, cache=cache)
+    return rank_pairs(encoder, load_tasks(tasks, source), more_than=more_than, cache=cache)
 
 
 def rank_pairs(

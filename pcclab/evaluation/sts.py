@@ -53,13 +53,17 @@ def sts(
 
     Raises: ValueError for an unknown task or missing data, before anything is embedded.
     """
+    return sts_pairs(encoder, load_tasks(tasks, source), score=score)
+
+
+def load_tasks(tasks: Sequence[str] | None, source: str | os.PathLike[str] | None) -> dict[str, ScoredPairs]:
+    """The test tables of the named STS tasks, None for all seven; raises as `sts`."""
     names = list(data.STS_TASKS if tasks is None else tasks)
     if unknown := [name for name in names if name not in data.STS_TASKS]:
         raise ValueError(f"unknown STS task {unknown[0]!r}: choose among {', '.join(data.STS_TASKS)}")
     if not names:
         raise ValueError(f"no tasks to judge: choose among {', '.join(data.STS_TASKS)}, or None for all")
-    tables = {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
-    return sts_pairs(encoder, tables, score=score)
+    return {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
 
 
 def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine) -> Results:

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,6 +24,7 @@ from pcclab.training.history import History
 from pcclab.training.objectives import Loss, Objective, bind
 from pcclab.training.quantities import Trainable
 from pcclab.training.rhythm import total_steps
+from pcclab.training.selection import ranked
 from pcclab.training.settings import FitSettings
 from pcclab.training.teachers import Teachers
 
@@ -237,7 +237,4 @@ class _Loop:
         if self.dev is None or self.projected is None:
             return float("-inf")
         first, second = (torch.from_numpy(self.projected.encode(side)) for side in (self.dev.first, self.dev.second))
-        similarity = functional.cosine_similarity(first, second).numpy()
-        if similarity.max() - similarity.min() <= 1e-6:
-            return float("-inf")
-        return 100 * float(stats.spearmanr(similarity, self.dev.gold).statistic)
+        return ranked(functional.cosine_similarity(first, second).numpy(), self.dev.gold)

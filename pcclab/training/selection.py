@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from scipy import stats
 
 from pcclab.data import ScoredPairs
@@ -24,7 +25,11 @@ class Development:
     def score(self) -> float:
         """Spearman x 100; minus infinity where the cosines are constant, so that such a step is never chosen."""
         vectors = self.encoder.encode([*self.pairs.first, *self.pairs.second], normalize=True, progress=None)
-        similarity = (vectors[: len(self.pairs)] * vectors[len(self.pairs) :]).sum(1)
-        if similarity.max() - similarity.min() <= 1e-6:
-            return float("-inf")
-        return 100 * float(stats.spearmanr(similarity, self.pairs.gold).statistic)
+        return ranked((vectors[: len(self.pairs)] * vectors[len(self.pairs) :]).sum(1), self.pairs.gold)
+
+
+def ranked(similarity: np.ndarray, gold: np.ndarray) -> float:
+    """Spearman x 100 of cosines with ratings; minus infinity where the cosines are constant."""
+    if similarity.max() - similarity.min() <= 1e-6:
+        return float("-inf")
+    return 100 * float(stats.spearmanr(similarity, gold).statistic)

@@ -48,9 +48,9 @@ class Trial:
     tag: str = ""
 
     @property
-    def judged(self) -> bool:
-        """Whether its loss needs a head."""
-        return any(term.name in JUDGED for term in losses.parse(self.loss))
+    def names(self) -> set[str]:
+        """The losses it sums."""
+        return {term.name for term in losses.parse(self.loss)}
 
 
 @dataclass
@@ -195,14 +195,14 @@ class Bench:
         return history, Remembered(encoder), head
 
     def _head(self, trial: Trial) -> SiameseHead | None:
-        if not trial.judged:
+        if not JUDGED & trial.names:
             return None
-        levels = tuple(range(6)) if "cross_entropy" in trial.loss else None
+        levels = tuple(range(6)) if "cross_entropy" in trial.names else None
         start = float(self.table.gold.mean()) if isinstance(self.table, data.ScoredPairs) else 0.0
         return SiameseHead(self.dim, features=trial.features, levels=levels, start=start, seed=trial.settings.seed)
 
     def _followed(self, trial: Trial) -> Teachers | None:
-        return self.teachers if "list" in trial.loss else None
+        return self.teachers if {"listnet", "listmle"} & trial.names else None
 
     def _slot(self, key: str) -> _Slot:
         return _Slot(self.file.parent / "trials" / key)
