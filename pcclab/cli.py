@@ -16,8 +16,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pcclab.complaints import near
-
 app = typer.Typer(
     name="pcclab",
     no_args_is_help=True,
@@ -70,9 +68,9 @@ def run(
 ) -> None:
     """Check the parameters, then run a notebook into the folder of its run; a finished run is reused."""
     from pcclab import batch, report, runs
-    from pcclab.parameters import load_file, read_overrides
+    from pcclab.parameters import MODELS, load_file, notebook_named, parameter_file, read_overrides
 
-    name = notebook_named(notebook)
+    name = notebook_named(notebook, MODELS)
     path = parameter_file(runs.root(), name, set_)
     chosen = runs.locate(name, load_file(name, path, read_overrides(name, parameters or [])))
     if chosen.finished and not again and not cell_alone(chosen.folder):
@@ -98,7 +96,7 @@ def race(
 ) -> None:
     """Train every pair loss on the same data and budget, a row a training in a CSV; goes on where it was stopped."""
     from pcclab import report, runs
-    from pcclab.parameters import load_file, read_overrides
+    from pcclab.parameters import load_file, parameter_file, read_overrides
 
     name = "04_ablations"
     path = parameter_file(runs.root(), name, set_)
@@ -195,34 +193,10 @@ def test(context: typer.Context) -> None:
     raise typer.Exit(subprocess.run(command, cwd=folder, check=False).returncode)
 
 
-def parameter_file(root: Path, notebook: str, named: str) -> Path:
-    """The file of a notebook's set such as `real`, or the path that was given instead."""
-    if "/" in named or named.endswith((".yaml", ".yml")):
-        return Path(named)
-    return root / "parameters" / notebook / f"{named}.yaml"
-
-
 def cell_alone(folder: Path) -> bool:
     """Whether a run was finished as one cell of another run's grid, so that its own notebook has not been run."""
     cell, result = folder / "cell.json", folder / "result.json"
     return cell.is_file() and result.is_file() and json.loads(cell.read_bytes()) == json.loads(result.read_bytes())
-
-
-def notebook_named(beginning: str) -> str:
-    """The one notebook whose name begins so; a path of the notebook will do.
-
-    Raises: ValueError where none or several do.
-
-    >>> notebook_named("03")
-    '03_stage2_pcc_tuning'
-    """
-    from pcclab.parameters import MODELS
-
-    name = beginning.rsplit("/", 1)[-1].removesuffix(".ipynb")
-    found = [known for known in MODELS if name and known.startswith(name)]
-    if len(found) != 1:
-        raise ValueError(f"notebook {beginning!r} names {len(found)} notebooks: {near(name, found or MODELS)}")
-    return found[0]
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pcclab import files, records, sheet
 from pcclab import notebook as kernel
-from pcclab.parameters import Parameters, identifier, load_file, model_of, to_yaml, validate
+from pcclab.parameters import Parameters, identifier, load_file, load_spoken, model_of, to_yaml, validate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,11 +79,30 @@ def ensure(notebook: str, parameters_file: str | os.PathLike[str]) -> Run:
 
     Raises: what `load_file` raises, and `batch.RunFailed` when the notebook fails.
     """
-    run = locate(notebook, load_file(notebook, root() / parameters_file))
+    return complete(locate(notebook, load_file(notebook, root() / parameters_file)), named=str(parameters_file))
+
+
+def spoken(place: str) -> Run:
+    """The run that is spoken of as `pcclab run` takes it, such as "03 real leakage=keep"; writes nothing.
+
+    Raises: ValueError and FileNotFoundError where it names none.
+    """
+    return locate(*load_spoken(root(), place))
+
+
+def complete(run: Run, *, named: str) -> Run:
+    """The run, finished; where it is not its notebook is run now, and that is said.
+
+    Args:
+        run: any run.
+        named: how it was asked for, for what is said.
+
+    Raises: `batch.RunFailed` when the notebook fails.
+    """
     if not run.finished:
         from pcclab import batch
 
-        print(f"run {run.name} is {run.state}: running notebook {notebook} with {parameters_file} first", flush=True)
+        print(f"run {run.name} is {run.state}: running notebook {run.notebook} with {named} first", flush=True)
         batch.execute(run)
     return run
 
@@ -99,8 +118,7 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Twelve hex digits of the notebook, its parameters and the runs it stands on."""
-        stands_on = self.parameters.stands_on().items()
-        runs = (Run(notebook, load_file(notebook, self.root / file), self.root) for notebook, file in stands_on)
+        runs = (Run(*load_spoken(self.root, place), self.root) for place in self.parameters.stands_on())
         return identifier(self.notebook, self.parameters, on=tuple(run.id for run in runs))
 
     @property

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,7 @@ def markdown(
     bold: Bold = "none",
     columns: Iterable[Hashable] | None = None,
     missing: str = UNDEFINED,
+    grey: pd.DataFrame | None = None,
 ) -> str:
     """The frame as a Markdown table: index at the left, numbers aligned right.
 
@@ -40,8 +41,11 @@ def markdown(
         bold: which number of a column stands out, the largest, the smallest or none; equal ones (as printed) all do.
         columns: the columns `bold` looks at; None for all numeric ones.
         missing: what a cell without a finite value prints, such as "not given" where a paper has no figure.
+        grey: true where a cell is printed in grey, such as a difference that the data cannot tell from none; rows and
+            columns as in `frame`, those it leaves out stay black.
 
-    Raises: ValueError for a column that is not there, negative decimals, or an empty frame.
+    Raises: ValueError for a column that is not there, negative decimals, an empty frame, or a row or column of `grey`
+        that the frame has not.
 
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"STS12": [72.371, 73.2], "SICK-R": [77.2, float("nan")]}, index=["before", "after"])
@@ -51,9 +55,8 @@ def markdown(
     | before | 72.37 | **77.20** |
     | after | **73.20** | undefined |
     """
-    head, body, numeric = _printed(
-        frame, decimals, bold, columns, missing, lambda text: f"**{text}**", _escape(_MARKDOWN)
-    )
+    marks = _Marks(lambda text: f"**{text}**", '<span style="color:gray">{}</span>'.format, _escape(_MARKDOWN))
+    head, body, numeric = _printed(frame, decimals, bold, columns, missing, grey, marks)
     rule = "|".join(["", ":---", *("---:" if number else ":---" for number in numeric), ""])
     lines = (f"| {' | '.join(cells)} |" for cells in body)
     return "\n".join([f"| {' | '.join(head)} |", rule, *lines])
@@ -66,13 +69,16 @@ def latex(
     bold: Bold = "none",
     columns: Iterable[Hashable] | None = None,
     missing: str = UNDEFINED,
+    grey: pd.DataFrame | None = None,
     caption: str | None = None,
     label: str | None = None,
 ) -> str:
     r"""The frame as a booktabs `tabular`, cells, index and columns escaped; needs \usepackage{booktabs} and T1 fonts.
 
+    A table with grey cells needs \usepackage{xcolor} too.
+
     Args:
-        frame, decimals, bold, columns, missing: as in `markdown`.
+        frame, decimals, bold, columns, missing, grey: as in `markdown`.
         caption: wraps the tabular into a table float with this caption, taken as it is so that it may hold LaTeX.
         label: the float's label; only with a caption.
 
@@ -91,9 +97,8 @@ def latex(
     """
     if label is not None and caption is None:
         raise ValueError(f"label={label!r} without a caption: a bare tabular carries no label, give a caption too")
-    head, body, numeric = _printed(
-        frame, decimals, bold, columns, missing, lambda text: rf"\textbf{{{text}}}", _escape(_LATEX)
-    )
+    marks = _Marks(r"\textbf{{{}}}".format, r"\textcolor{{gray}}{{{}}}".format, _escape(_LATEX))
+    head, body, numeric = _printed(frame, decimals, bold, columns, missing, grey, marks)
     lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
     align = "l" + "".join("r" if number else "l" for number in numeric)
     rows = [
@@ -111,14 +116,22 @@ def latex(
     return "\n".join(rows)
 
 
+class _Marks(NamedTuple):
+    """How a cell is marked: the best one, one in grey, and what stands for signs that mean something."""
+
+    strong: Callable[[str], str]
+    grey: Callable[[str], str]
+    escape: Callable[[str], str]
+
+
 def _printed(
     frame: pd.DataFrame,
     decimals: int,
     bold: Bold,
     columns: Iterable[Hashable] | None,
     missing: str,
-    strong: Callable[[str], str],
-    escape: Callable[[str], str],
+    grey: pd.DataFrame | None,
+    marks: _Marks,
 ) -> tuple[list[str], list[list[str]], list[bool]]:
     """Head, body and which columns hold numbers, every cell rounded, escaped and marked."""
     if frame.empty:
@@ -138,6 +151,7 @@ def _printed(
             f"no column {sorted(map(str, absent))} to look for the best in: there are {list(frame.columns)}"
         )
 
+    pale = _pale(frame, grey)
     printed = []
     for place, name in enumerate(frame.columns):
         values = frame.iloc[:, place].tolist()
@@ -146,10 +160,23 @@ def _printed(
         best = None
         if bold != "none" and name in chosen and known:
             best = _text(max(known) if bold == "max" else min(known), decimals)
-        printed.append([strong(escape(text)) if text == best else escape(text) for text in texts])
-    index = [escape(_joined(label)) for label in frame.index]
-    head = [escape(_joined(frame.index.names)), *(escape(_joined(name)) for name in frame.columns)]
+        marked = [marks.strong(marks.escape(text)) if text == best else marks.escape(text) for text in texts]
+        printed.append([marks.grey(text) if (row, place) in pale else text for row, text in enumerate(marked)])
+    index = [marks.escape(_joined(label)) for label in frame.index]
+    head = [marks.escape(_joined(frame.index.names)), *(marks.escape(_joined(name)) for name in frame.columns)]
     return head, [list(cells) for cells in zip(index, *printed, strict=True)], numeric
+
+
+def _pale(frame: pd.DataFrame, grey: pd.DataFrame | None) -> set[tuple[int, int]]:
+    """Places of the grey cells."""
+    if grey is None:
+        return set()
+    strange = [label for ours, theirs in ((frame.index, grey.index), (frame.columns, grey.columns))
+               for label in theirs if label not in ours]  # fmt: skip
+    if strange:
+        raise ValueError(f"grey has {strange[0]!r}, the table has not: give it the table's rows and columns")
+    whole = grey.reindex(index=frame.index, columns=frame.columns, fill_value=False).to_numpy(dtype=bool)
+    return {(int(row), int(place)) for row, place in zip(*whole.nonzero(), strict=True)}
 
 
 def _text(value: Any, decimals: int) -> str:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from pcclab import batch, cli, doctor, quickstart, report, runs, sheet
+from pcclab.parameters import MODELS, notebook_named
 from pcclab.workflows import bench
 
 CEILING: dict[str, Any] = {"source": "synthetic", "seed": 0, "n": 10, "share": 0.5, "levels": 5, "hardness": 3.0}
@@ -100,7 +101,7 @@ def test_debug_shows_the_error_itself(call: Any, monkeypatch: pytest.MonkeyPatch
     "given", ["03", "03_stage2", "03_stage2_pcc_tuning", "notebooks/03_stage2_pcc_tuning.ipynb", "./notebooks/03"]
 )
 def test_a_notebook_is_named_by_its_beginning(given: str) -> None:
-    assert cli.notebook_named(given) == "03_stage2_pcc_tuning"
+    assert notebook_named(given, MODELS) == "03_stage2_pcc_tuning"
 
 
 def finishing(run: runs.Run, **options: Any) -> None:

@@ -26,8 +26,8 @@ def values(checkout: Path) -> dict[str, Any]:
 def test_every_set_is_complete_and_valid(checkout: Path, notebook: str, kind: str) -> None:
     chosen = parameters.load_file(notebook, checkout / "parameters" / notebook / f"{kind}.yaml")
     assert chosen.source == {"smoke": "synthetic", "real": "senteval"}.get(kind, chosen.source)
-    for other, file in chosen.stands_on().items():
-        assert parameters.load_file(other, checkout / file)
+    for place in chosen.stands_on():
+        assert parameters.load_spoken(checkout, place)
 
 
 @pytest.mark.parametrize("notebook", ["02_stage1_contrastive", STAGE2])

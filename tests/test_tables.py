@@ -124,3 +124,25 @@ def test_bad_input_is_one_clear_error() -> None:
         tables.markdown(SCORES, bold="max", columns=["STS13"])
     with pytest.raises(ValueError, match="label='tab:x' without a caption"):
         tables.latex(SCORES, label="tab:x")
+
+
+class TestGrey:
+    frame = pd.DataFrame({"gain": [0.12, 1.87], "n": [3, 3]}, index=["k", "x"])
+    unsure = pd.DataFrame({"gain": [True, False]}, index=["k", "x"])
+
+    def test_what_cannot_be_told_from_none_is_printed_in_grey(self) -> None:
+        printed = tables.markdown(self.frame, grey=self.unsure, bold="max", columns=["gain"])
+        assert printed.splitlines()[2:] == [
+            '| k | <span style="color:gray">0.12</span> | 3 |',
+            "| x | **1.87** | 3 |",
+        ]
+        assert r"k & \textcolor{gray}{0.12} & 3 \\" in tables.latex(self.frame, grey=self.unsure)
+
+    def test_rows_that_it_leaves_out_stay_black(self) -> None:
+        assert tables.markdown(self.frame, grey=self.unsure.iloc[1:]) == tables.markdown(self.frame)
+
+    @pytest.mark.parametrize("strange", [{"gian": [True]}, {"gain": [True]}])
+    def test_a_mask_of_another_table_is_refused(self, strange: dict[str, list[bool]]) -> None:
+        mask = pd.DataFrame(strange, index=["k" if "gian" in strange else "y"])
+        with pytest.raises(ValueError, match="grey has '(gian|y)', the table has not"):
+            tables.markdown(self.frame, grey=mask)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
@@ -15,6 +16,7 @@ from pcclab.complaints import explain, unknown
 from pcclab.parameters.base import SOURCES, Parameters
 from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
+from pcclab.parameters.places import notebook_named, parameter_file, words
 from pcclab.values import read_assignments, read_yaml
 
 MODELS: dict[str, type[Parameters]] = {
@@ -69,6 +71,21 @@ def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[st
     return validate(notebook, {**values, **given}, origin=str(path), places=places)
 
 
+def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
+    """A run as it is spoken of, such as "03 real leakage=keep", to its notebook and validated parameters.
+
+    Args:
+        root: the checkout, which holds the sets.
+        place: notebook, set, assignments.
+
+    Raises: as `load_file`, and ValueError for a place that names no run.
+    """
+    beginning, named, assignments = words(place)
+    notebook = notebook_named(beginning, MODELS)
+    path = root / parameter_file(root, notebook, named)
+    return notebook, load_file(notebook, path, read_overrides(notebook, assignments))
+
+
 def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
     """`name=value` texts from a command line, as values for `load_file`'s overrides."""
     kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
@@ -108,7 +125,10 @@ __all__ = [
     "Parameters",
     "identifier",
     "load_file",
+    "load_spoken",
     "model_of",
+    "notebook_named",
+    "parameter_file",
     "read_overrides",
     "to_yaml",
     "validate",

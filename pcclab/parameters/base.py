@@ -31,9 +31,9 @@ class Parameters(BaseModel):
             raise ValueError(f"no such source: {near(value, SOURCES)} A folder is written with a slash: ./{value}")
         return value
 
-    def stands_on(self) -> dict[str, str]:
-        """Notebooks whose finished runs this one continues, each with its parameter file."""
-        return {}
+    def stands_on(self) -> tuple[str, ...]:
+        """Runs whose results this one continues, as they are spoken of: notebook, set, assignments."""
+        return ()
 
 
 class Training(Parameters):

@@ -9,6 +9,7 @@ sets.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -117,8 +118,8 @@ class RankingParameters(TrainingGrid):
     teacher_temperature: float = Field(gt=0, le=10, description="tau 3 of ListNet: the teacher's lists")
     listmle_temperature: float = Field(gt=0, le=10, description="tau 2 of ListMLE")
 
-    def stands_on(self) -> dict[str, str]:
-        return {"02_stage1_contrastive": self.second_teacher} if self.second_teacher.endswith(".yaml") else {}
+    def stands_on(self) -> tuple[str, ...]:
+        return (f"02 {quote(self.second_teacher)}",) if self.second_teacher.endswith(".yaml") else ()
 
 
 class ComparisonParameters(TrainingGrid):

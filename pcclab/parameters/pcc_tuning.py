@@ -6,6 +6,7 @@ Source: Pcc-tuning, section 5 and appendix A, for the values of the `paper` sets
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -97,5 +98,5 @@ class Stage2Parameters(TrainingParameters):
             raise ValueError("must be empty or a YAML file, such as parameters/02_stage1_contrastive/smoke.yaml")
         return value
 
-    def stands_on(self) -> dict[str, str]:
-        return {"02_stage1_contrastive": self.stage1} if self.stage1 else {}
+    def stands_on(self) -> tuple[str, ...]:
+        return (f"02 {quote(self.stage1)}",) if self.stage1 else ()

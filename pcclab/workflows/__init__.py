@@ -5,6 +5,7 @@ from __future__ import annotations
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
@@ -16,11 +17,13 @@ __all__ = [
     "SECTIONS",
     "Bench",
     "Cell",
+    "Model",
     "Trial",
     "ablate",
     "from_scratch",
     "frozen",
     "grid",
+    "load_models",
     "load_student",
     "load_teachers",
     "race",
@@ -28,5 +31,6 @@ __all__ = [
     "rankcse",
     "rated",
     "standing",
+    "trained",
     "two_phase",
 ]

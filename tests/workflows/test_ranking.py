@@ -119,8 +119,8 @@ def test_a_parameter_file_of_stage_1_is_the_teacher_that_its_run_trained(
 ) -> None:
     file = "parameters/02_stage1_contrastive/smoke.yaml"
     run, other = (begin("07_rankcse", teacher="tiny", second_teacher=given) for given in (file, ""))
-    assert run.parameters.stands_on() == {"02_stage1_contrastive": file}
-    assert other.parameters.stands_on() == {}
+    assert run.parameters.stands_on() == (f"02 {file}",)
+    assert other.parameters.stands_on() == ()
     assert run.id != other.id
 
     class Finished:
