@@ -42,7 +42,9 @@ class RegressionParameters(TrainingGrid):
     slope: float = Field(gt=0, description="k of smooth_k2")
     relu_slope: float = Field(gt=0, description="k of translated_relu")
     threshold: float = Field(ge=0, description="x0 of both: errors below it are free; at most half the label interval")
-    spacing: float = Field(gt=0, description="label interval d of the NLI classes: contradiction 0, neutral d, 2d")
+    spacing: float = Field(
+        gt=0, description="label interval d of the NLI classes in the first of two phases: contradiction 0, neutral d, 2d"
+    )
     nli_pairs: int = Field(ge=0, description="NLI pairs the head learns from first, the trunk frozen; 0: all")
     head_learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate of that first phase")
     head_epochs: float = Field(gt=0, description="passes over the NLI pairs of that first phase")
@@ -52,6 +54,7 @@ class RegressionParameters(TrainingGrid):
         "cross_entropy, l1, mse, translated_relu, smooth_k2"
     )
     scratch_pairs: int = Field(ge=0, description="NLI pairs of that comparison; 0: all")
+    scratch_spacing: float = Field(gt=0, description="label interval d of the NLI classes in that comparison")
     scratch_layers: int = Field(ge=1, description="layers of the trunk that are kept for that comparison")
     scratch_fresh: int = Field(ge=0, description="upper ones of these that are drawn anew")
     scratch_epochs: float = Field(gt=0, description="passes over the NLI pairs in that comparison")

@@ -66,13 +66,13 @@ def from_scratch(run: Run, shared: dict[str, Any]) -> Cell:
     """
     p, objective, seed, settings = _read(run, "scratch")
     encoder = encoders.load(p.encoder, **p.loading(), seed=seed, layers=p.scratch_layers, fresh=p.scratch_fresh)
-    pairs = data.nli_pairs(source=p.source, limit=p.scratch_pairs or None, seed=p.seed).rated(spacing=p.spacing)
+    pairs = data.nli_pairs(source=p.source, limit=p.scratch_pairs or None, seed=p.seed).rated(spacing=p.scratch_spacing)
     dev = data.dev_pairs(source=p.source)
     _record(run, encoder, pairs, dev)
     levels = sorted(set(pairs.gold)) if objective == "cross_entropy" else None
     head = SiameseHead(encoder.dim, features=p.features, levels=levels, start=float(pairs.gold.mean()), seed=seed)
     settings = replace(settings, learning_rate=p.scratch_learning_rate, epochs=p.scratch_epochs)
-    options = _options(p, objective, p.spacing)
+    options = _options(p, objective, p.scratch_spacing)
     history = training.fit(encoder, pairs, objective, parameters=settings, run=run, dev=dev, head=head, options=options)
     return _judged(p, encoder, history, head)
 

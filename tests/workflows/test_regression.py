@@ -148,7 +148,7 @@ def test_a_run_that_is_called_again_reads_its_checkpoint(one: Any, spied: Any, u
 
 
 def test_from_scratch_gives_the_documented_figures(one: Any, spied: Any) -> None:
-    run = one(objectives=[], scratch=["smooth_k2"], spacing=2.0, threshold=0.25, scratch_learning_rate=2e-3)
+    run = one(objectives=[], scratch=["smooth_k2"], scratch_spacing=2.0, threshold=0.25, scratch_learning_rate=2e-3)
     cell = from_scratch(run, {})
     assert set(cell) == {*FIGURES, "head", "order"}
     told = spied["fit"]
@@ -160,7 +160,7 @@ def test_from_scratch_gives_the_documented_figures(one: Any, spied: Any) -> None
 
 
 def test_classification_has_an_output_a_class_that_stands_for_its_rating(one: Any, spied: Any) -> None:
-    cell = from_scratch(one(objectives=[], scratch=["cross_entropy"], spacing=1.5), {})
+    cell = from_scratch(one(objectives=[], scratch=["cross_entropy"], scratch_spacing=1.5), {})
     head = spied["fit"]["head"]
     assert (head.outputs, head.levels) == (3, (0.0, 1.5, 3.0))
     assert set(cell) == {*FIGURES, "head", "order"}
