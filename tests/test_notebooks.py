@@ -148,3 +148,27 @@ def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path)
     assert done.returncode == 1
     assert "did you mean leakage" in done.stderr.lower() or "leakage" in done.stderr.split("leakge")[-1]
     assert not list((own_root / "runs").rglob("checkpoints"))
+
+
+def test_the_paper_sets_run_both_stages_with_a_small_model_in_place_of_the_7b(own_root: Path) -> None:
+    """Template, NF4, LoRA, bfloat16 and batch are the paper's; weights are random, data generated, steps two."""
+    small = {"encoder": "tiny-mistral", "source": "synthetic", "max_steps": 2, "warmup_steps": 1}
+    first = yaml.safe_load((CHECKOUT / "parameters/02_stage1_contrastive/paper.yaml").read_text(encoding="utf8"))
+    (own_root / "stage1.yaml").write_text(yaml.safe_dump({**first, **small}), encoding="utf8")
+    command = [sys.executable, "-m", "papermill", "notebooks/03_stage2_pcc_tuning.ipynb", "out.ipynb"]
+    command += ["--no-progress-bar", "-f", "parameters/03_stage2_pcc_tuning/paper.yaml"]
+    for name, value in {**small, "stage1": "stage1.yaml"}.items():
+        command += ["-p", name, str(value)]
+    done = subprocess.run(command, cwd=own_root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    stage1 = only_run(own_root, "02_stage1_contrastive")
+    stage2 = only_run(own_root, "03_stage2_pcc_tuning", leakage="keep")
+    for folder in (stage1, stage2):
+        kept = {path.name for path in (folder / "checkpoints" / "final").iterdir()}
+        assert "adapter_model.safetensors" in kept and "model.safetensors" not in kept
+        told = json.loads((folder / "checkpoints" / "final" / "pcclab.json").read_text(encoding="utf8"))
+        assert (told["template"], told["quantization"], told["adapter"]["rank"]) == ("STH", "nf4", 64)
+        assert told["base"] == "tiny-mistral" and told["pooling"] == "last"
+    results = [json.loads((folder / "result.json").read_text(encoding="utf8")) for folder in (stage1, stage2)]
+    assert results[1]["baseline"]["average"] == pytest.approx(results[0]["after"]["average"], abs=1e-3)
+    assert results[1]["after"]["average"] != results[1]["baseline"]["average"]

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -74,11 +76,20 @@ class Encoder:
     @property
     def fingerprint(self) -> str:
         """sha256 of the weights and settings: two encoders with the same one give the same embeddings."""
-        digest = hashlib.sha256(json.dumps([self.settings.pooling, self.settings.max_tokens]).encode())
-        for name, weights in sorted(self.trunk.state_dict().items()):
+        digest = hashlib.sha256(json.dumps(self._identity).encode())
+        for name, weights in sorted(self._tensors().items()):
             digest.update(name.encode())
-            digest.update(weights.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(weights.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
+
+    @property
+    def _identity(self) -> list[Any]:
+        """What the embeddings depend on beside the weights."""
+        return [self.settings.pooling, self.settings.max_tokens]
+
+    def _tensors(self) -> Mapping[str, Tensor]:
+        """The weights that tell this encoder from another of the same identity."""
+        return self.trunk.state_dict()
 
     def tokenize(self, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
         """Token ids of each text, cut at `max_tokens` (None: the encoder's own); warns how many texts were cut.
@@ -90,20 +101,25 @@ class Encoder:
                 raise ValueError(f"text {i} is {text!r}: an empty text has no embedding; drop it or give it words")
         if not texts:
             return []
-        rows: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
         limit = min(max_tokens or self.settings.max_tokens, self.settings.max_tokens)
-        long = [i for i, row in enumerate(rows) if len(row) > limit]
-        if long:
-            longest = max(len(rows[i]) for i in long)
-            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=limit)
-            for i, row in zip(long, cut["input_ids"], strict=True):
-                rows[i] = row
+        rows, lengths = self._rows(texts, limit)
+        if long := sum(length > limit for length in lengths):
             warnings.warn(
-                f"{len(long)} of {len(texts)} texts are longer than {limit} tokens (the longest has "
-                f"{longest}) and were cut; raise max_tokens to read them whole",
+                f"{long} of {len(texts)} texts are longer than {limit} tokens (the longest has "
+                f"{max(lengths)}) and were cut; raise max_tokens to read them whole",
                 stacklevel=3,
             )
         return rows
+
+    def _rows(self, texts: Sequence[str], limit: int) -> tuple[list[list[int]], list[int]]:
+        """Token ids of each text, cut at a limit, and how many it has uncut."""
+        rows: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
+        lengths = [len(row) for row in rows]
+        if long := [i for i, length in enumerate(lengths) if length > limit]:
+            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=limit)
+            for i, row in zip(long, cut["input_ids"], strict=True):
+                rows[i] = row
+        return rows, lengths
 
     def embed(self, ids: Int[Tensor, "texts tokens"], mask: Int[Tensor, "texts tokens"]) -> Float[Tensor, "texts dim"]:
         """Embeddings of one padded batch, differentiable, in the trunk's training or evaluation mode."""
@@ -153,17 +169,38 @@ class Encoder:
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        need = sum(p.numel() * p.element_size() for p in self.trunk.parameters())
+        need = sum(p.numel() * p.element_size() for p in self.weights)
         free = shutil.disk_usage(path.parent).free
         if free < 1.1 * need:
             raise OSError(
                 f"{path} needs {need / 1e6:,.0f} MB and the disk has {free / 1e6:,.0f} MB free: make room, save again"
             )
         with files.replacing_folder(path) as folder:
-            self.trunk.save_pretrained(folder)
+            self.write_weights(folder)
             self.tokenizer.save_pretrained(folder)
             files.write_json(folder / SETTINGS_FILE, asdict(self.settings))
         return path
+
+    @property
+    def weights(self) -> list[torch.nn.Parameter]:
+        """What a training may change: everything, or an adapter alone."""
+        return [weights for weights in self.trunk.parameters() if weights.requires_grad]
+
+    def write_weights(self, folder: Path) -> None:
+        """Write what a training may change into a folder, without anything around it."""
+        self.trunk.save_pretrained(folder)
+
+    def read_weights(self, folder: Path) -> None:
+        """Take the weights that `write_weights` or `save` left in a folder.
+
+        Raises: ValueError when the file is damaged, or made for another model.
+        """
+        file = folder / "model.safetensors"
+        try:
+            self.trunk.load_state_dict(load_file(file))
+        except (SafetensorError, OSError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{file} cannot be read ({reason}): move {folder} away to train it again") from error
 
     def to_sentence_transformer(self, path: str | os.PathLike[str], *, card: Mapping[str, Any] | None = None) -> Path:
         """Write a folder that sentence-transformers loads, which gives the same embeddings, of length 1.

@@ -42,7 +42,7 @@ def load(
         letters = tiny.tokenizer(TINY_TOKENS)
         random = tiny.trunk(len(letters), TINY_TOKENS, seed)
         told = cut(random, name, layers=layers, fresh=fresh, seed=seed)
-        settings = Settings(told, f"seed {seed}", pooling or "mean", _within(limit, TINY_TOKENS, name))
+        settings = Settings(told, f"seed {seed}", pooling or "mean", within(limit, TINY_TOKENS, name))
         return _encoder(random, letters, settings, device, dtype)
     place = _package_folder() if name == "minilm" else name
     folder = Path(place) if Path(place).is_dir() else None
@@ -52,15 +52,10 @@ def load(
         config = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(_unknown(name, error)) from error
-    if _is_causal(config):
-        raise ValueError(
-            f"{name} is a {config.model_type} model, which reads left to right: this loader is for bidirectional "
-            "encoders such as BERT, RoBERTa or MPNet"
-        )
+        raise ValueError(unknown(name, error)) from error
     saved = _saved(folder, pooling)
-    limit = _within(max_tokens or saved.get("max_tokens") or 512, _positions(config), name)
-    model = _weights(place, name, revision, config, dtype)
+    limit = within(max_tokens or saved.get("max_tokens") or 512, positions(config), name)
+    model = weights(place, name, revision, config, dtype)
     settings = Settings(
         name=cut(model, name, layers=layers, fresh=fresh, seed=seed),
         revision=getattr(config, "_commit_hash", None) or "local",
@@ -77,8 +72,8 @@ def _encoder(
     return Encoder(trunk.eval(), tokenizer, settings)
 
 
-def _weights(
-    place: str, name: str, revision: str | None, config: PreTrainedConfig, dtype: torch.dtype
+def weights(
+    place: str, name: str, revision: str | None, config: PreTrainedConfig, dtype: torch.dtype, **more: Any
 ) -> PreTrainedModel:
     # The pooler feeds BERT's next-sentence head: no pooling here reads it, and unused it would only cost time.
     kind: Any = MODEL_MAPPING.get(type(config), None)
@@ -94,7 +89,9 @@ def _weights(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            config=config,
             **pooler,
+            **more,
         )
     except Exception as error:  # safetensors, huggingface_hub and transformers each raise kinds of their own
         raise ValueError(
@@ -133,25 +130,20 @@ def _saved(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
     return interchange.declared(folder, pooling=pooling)
 
 
-def _positions(config: Any) -> int:
+def positions(config: Any) -> int:
     """How many tokens the model has positions for; RoBERTa's family keeps the first ones for padding."""
     positions = int(getattr(config, "max_position_embeddings", 512))
     offset = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet") else 0
     return positions - offset
 
 
-def _within(asked: int, limit: int, name: str) -> int:
+def within(asked: int, limit: int, name: str) -> int:
     if not 3 <= asked <= limit:
         raise ValueError(f"max_tokens is {asked}: {name} takes 3 to {limit}")
     return asked
 
 
-def _is_causal(config: Any) -> bool:
-    architectures = " ".join(getattr(config, "architectures", None) or [])
-    return "CausalLM" in architectures or ("LMHead" in architectures and "MaskedLM" not in architectures)
-
-
-def _unknown(name: str, error: Exception) -> str:
+def unknown(name: str, error: Exception) -> str:
     return (
         f"unknown encoder {name!r} ({_first_line(error)}): give 'minilm', 'tiny', a folder with a saved model, or the "
         "id of a model on the hub, which needs a network or a filled cache"

@@ -37,7 +37,14 @@ class TrainingParameters(Training):
     warmup_steps: int = Field(ge=0, description="steps over which the learning rate rises")
 
     def loading(self) -> dict[str, Any]:
-        return {**super().loading(), "prompt": self.prompt, "quantization": self.quantization, "seed": self.seed}
+        adapter = {"rank": self.lora_rank, "alpha": self.lora_alpha, "dropout": self.lora_dropout}
+        return {
+            **super().loading(),
+            "prompt": self.prompt,
+            "quantization": self.quantization,
+            "adapter": adapter if self.lora_rank else None,
+            "seed": self.seed,
+        }
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

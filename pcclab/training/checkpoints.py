@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 from torch import nn
 
 from pcclab import files
 
 PREFIX = "checkpoint-"
-NEEDED = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+ADAPTER = "adapter_model.safetensors"
+NEEDED = ("optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
 
 
 def step_of(folder: Path) -> int:
@@ -44,7 +45,8 @@ def newest(folder: Path) -> Path | None:
 
 
 def _damage(folder: Path) -> str | None:
-    for name in NEEDED:
+    weights = "model.safetensors" if not (folder / ADAPTER).is_file() else ADAPTER
+    for name in (weights, *NEEDED):
         if not (folder / name).is_file() or (folder / name).stat().st_size == 0:
             return f"{name} is missing or empty"
     try:
@@ -56,19 +58,6 @@ def _damage(folder: Path) -> str | None:
     except (SafetensorError, ValueError, OSError) as error:
         return str(error).splitlines()[0]
     return None
-
-
-def load_weights(module: nn.Module, folder: Path) -> None:
-    """Put the weights saved in a folder into a module.
-
-    Raises: ValueError when the file is damaged, or made for another module.
-    """
-    file = folder / "model.safetensors"
-    try:
-        module.load_state_dict(load_file(file))
-    except (SafetensorError, OSError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{file} cannot be read ({reason}): move {folder} away to train it again") from error
 
 
 def keep_only(folder: Path, steps: set[int]) -> None:
@@ -99,9 +88,9 @@ def same_training(folder: Path, identity: dict[str, Any]) -> None:
             )
 
 
-def room_for(folder: Path, trunk: nn.Module) -> None:
+def room_for(folder: Path, weights: Iterable[nn.Parameter]) -> None:
     """Refuse to start where the disk cannot hold the checkpoints: weights, two moments of each, and twice that."""
-    need = 7 * sum(p.numel() * p.element_size() for p in trunk.parameters())
+    need = 7 * sum(p.numel() * p.element_size() for p in weights)
     free = shutil.disk_usage(folder).free
     if free < need:
         raise OSError(

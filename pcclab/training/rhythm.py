@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from pcclab.progress import Progress
 from pcclab.training.settings import FitSettings
@@ -62,6 +62,16 @@ def arguments(settings: FitSettings, folder: Path, rows: int, least: int, device
     _ = chosen.device
     chosen._n_gpu = min(chosen.n_gpu, 1)
     return chosen
+
+
+def recompute(trunk: PreTrainedModel, wanted: bool) -> None:
+    """Have the layers' activations computed again on the way back, or kept."""
+    # Earlier versions have only the other name, of which later ones warn.
+    name = "activation_checkpointing" if hasattr(trunk, "activation_checkpointing_enable") else "gradient_checkpointing"
+    if wanted:
+        getattr(trunk, f"{name}_enable")({"use_reentrant": False})
+    elif getattr(trunk, f"is_{name}"):
+        getattr(trunk, f"{name}_disable")()
 
 
 def total_steps(settings: FitSettings, rows: int, least: int) -> int:

@@ -26,6 +26,7 @@ class FitSettings:
         micro_tokens: padded tokens of one forward.
         keep_tokens: a batch of at most so many padded tokens is embedded once, a larger one twice.
         dtype: of activations; weights and optimiser stay float32.
+        recompute: computes each layer's activations a second time on the way back instead of keeping them.
         seed: of the order of rows and of dropout.
         checkpoint_seconds: time between two checkpoints, beside those of a new best.
     """
@@ -44,6 +45,7 @@ class FitSettings:
     micro_tokens: int = 2048
     keep_tokens: int = 8192
     dtype: Literal["float32", "bfloat16"] = "float32"
+    recompute: bool = False
     seed: int = 0
     checkpoint_seconds: float = 300.0
 

@@ -76,7 +76,7 @@ def fit(
     with tempfile.TemporaryDirectory() as scratch:
         folder = run.checkpoints if run is not None else Path(scratch)
         if run is not None or development is not None:
-            checkpoints.room_for(folder, encoder.trunk)
+            checkpoints.room_for(folder, encoder.weights)
         if run is not None:
             identity = {
                 "loss": objective.name,
@@ -90,7 +90,7 @@ def fit(
             }
             checkpoints.same_training(folder, identity)
             if files.is_complete(folder / "final"):
-                checkpoints.load_weights(encoder.trunk, folder / "final")
+                encoder.read_weights(folder / "final")
                 if head is not None:
                     head.load_state_dict(SiameseHead.load(folder / "head").state_dict())
                 return History.load(folder / "history.json")
@@ -114,6 +114,7 @@ class _Trainer(Trainer):
         self.encoder, self.bound, self.columns, self.settings = encoder, objective, columns, settings
         self.folder, self.development, self.run = folder, development, run
         self.lines: dict[int, dict[str, Any]] = {}
+        rhythm.recompute(encoder.trunk, settings.recompute)
         super().__init__(
             model=Trained(encoder.trunk, objective.head),
             args=rhythm.arguments(settings, folder, len(objective), objective.least, encoder.device),
@@ -226,14 +227,14 @@ class _Trainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         # Weights only: the Trainer would add a pickle of its arguments, which nobody here reads.
-        folder = output_dir or str(self.folder)
-        self.encoder.trunk.save_pretrained(folder)
+        folder = Path(output_dir or self.folder)
+        self.encoder.write_weights(folder)
         if self.bound.head is not None:
             self.bound.head.save(folder)  # type: ignore[operator]
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
         folder = Path(resume_from_checkpoint)
-        checkpoints.load_weights(self.encoder.trunk, folder)
+        self.encoder.read_weights(folder)
         if self.bound.head is not None:
             self.bound.head.load_state_dict(SiameseHead.load(folder).state_dict())
 

@@ -134,7 +134,7 @@ def test_minilm_equals_sentence_transformers():
         ({"name": "tiny", "max_tokens": 513}, "max_tokens is 513: tiny takes 3 to 512"),
         (
             {"name": "tiny", "prompt": "EOL"},
-            "prompt='EOL' is for prompted language models, which this version does not load",
+            "prompt='EOL' is for a language model, which tiny is not",
         ),
         ({"name": "tiny", "quantization": "nf4"}, "quantization='nf4' is for"),
         ({"name": "tiny", "dtype": "float8"}, "dtype is 'float8'"),
