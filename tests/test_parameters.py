@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pcclab import encoders, parameters
 from pcclab.complaints import near
 
-STAGE2 = "03_stage2_pcc_tuning"
+CEILING, STAGE2 = "01_ceiling", "03_stage2_pcc_tuning"
 SETS = [(name, kind) for name in parameters.MODELS for kind in ("smoke", "real", "paper")]
 
 
@@ -36,6 +36,34 @@ def test_the_paper_sets_hold_the_papers_settings(checkout: Path, notebook: str) 
     paper = {"prompt": "STH", "quantization": "nf4", "lora_rank": 64, "lora_alpha": 16.0, "lora_dropout": 0.05}
     paper |= {"learning_rate": 5e-4, "warmup_steps": 100, "batch_size": 224, "pooling": "last"}
     assert {name: chosen[name] for name in paper} == paper
+
+
+BACKBONES = {
+    "opt": ("facebook/opt-6.7b", 256, 216),
+    "llama": ("huggyllama/llama-7b", 248, 232),
+    "llama2": ("meta-llama/Llama-2-7b-hf", 248, 192),
+    "mistral": ("mistralai/Mistral-7B-v0.1", 240, 224),
+}
+
+
+@pytest.mark.parametrize("template", ["EOL", "SUM", "STH"])
+@pytest.mark.parametrize("backbone", list(BACKBONES))
+def test_every_backbone_and_template_of_table_4_has_its_sets(checkout: Path, backbone: str, template: str) -> None:
+    """Pcc-tuning, section 5: one batch for each backbone in stage 1, 224 where Mistral reads STH; table 5 in stage 2."""
+    main = (backbone, template) == ("mistral", "STH")
+    kind = "paper" if main else f"paper_{backbone}_{template.lower()}"
+    hub, batch, batch2 = BACKBONES[backbone]
+    first, second = (parameters.load_spoken(checkout, f"{number} {kind}")[1] for number in ("02", "03"))
+    assert first.model_dump()["batch_size"] == (224 if main else batch)
+    assert second.model_dump()["batch_size"] == batch2
+    assert second.stands_on() == (f"02 parameters/02_stage1_contrastive/{kind}.yaml",)
+    for chosen, tokens, epochs in ((first, 32, 1.0), (second, 64, 10.0)):
+        told = chosen.model_dump()
+        assert (told["encoder"], told["prompt"]) == (hub, template)
+        assert (told["max_tokens"], told["epochs"]) == (tokens, epochs)
+        paper = {"quantization": "nf4", "lora_rank": 64, "lora_alpha": 16.0, "lora_dropout": 0.05, "pooling": "last"}
+        paper |= {"learning_rate": 5e-4, "warmup_steps": 100, "dtype": "bfloat16", "source": "hub"}
+        assert {name: told[name] for name in paper} == paper
 
 
 @pytest.mark.parametrize(("notebook", "kind"), SETS)
@@ -134,7 +162,7 @@ def test_a_file_that_is_no_set_is_told(tmp_path: Path, content: bytes, told: str
 
 def test_a_missing_file_is_told_with_what_is_there(checkout: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"smok\.yaml: its folder holds paper\.yaml, real\.yaml, smoke\.yaml"):
-        parameters.load_file(STAGE2, checkout / "parameters" / STAGE2 / "smok.yaml")
+        parameters.load_file(CEILING, checkout / "parameters" / CEILING / "smok.yaml")
 
 
 def test_an_unknown_notebook_is_told() -> None:
