@@ -49,7 +49,7 @@ BACKBONES = {
 @pytest.mark.parametrize("template", ["EOL", "SUM", "STH"])
 @pytest.mark.parametrize("backbone", list(BACKBONES))
 def test_every_backbone_and_template_of_table_4_has_its_sets(checkout: Path, backbone: str, template: str) -> None:
-    """Pcc-tuning, section 5: one batch for each backbone in stage 1, 224 where Mistral reads STH; table 5 in stage 2."""
+    """Pcc-tuning, section 5 and table 5: a batch for each backbone; Mistral with STH has one of its own in stage 1."""
     main = (backbone, template) == ("mistral", "STH")
     kind = "paper" if main else f"paper_{backbone}_{template.lower()}"
     hub, batch, batch2 = BACKBONES[backbone]
