@@ -15,9 +15,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pcclab.encoders.batching import pad, plan_batches
+from pcclab.training.ranks import Ranks
 
 Embed = Callable[[Tensor, Tensor], Tensor]
 Objective = Callable[[Tensor], Tensor]
@@ -35,6 +36,8 @@ def backward(
     micro_tokens: int = 2048,
     keep_tokens: int = 8192,
     scale: Backward = torch.Tensor.backward,
+    ranks: Ranks | None = None,
+    weights: Sequence[nn.Parameter] = (),
 ) -> Tensor:
     """Add the gradient of `objective(embeddings)` to every weight that `embed` and `objective` use.
 
@@ -47,41 +50,67 @@ def backward(
         micro_tokens: padded tokens of one forward.
         keep_tokens: a batch of at most so many padded tokens keeps its graph; 0 always embeds twice.
         scale: how the loss is sent backward; accelerate's `backward` where gradients are scaled.
+        ranks: the processes that train together, each called with the same batch; None is this one alone.
+        weights: what `embed` and `objective` train, whose gradients the processes add up.
 
     Returns:
         The loss, detached. It and the gradients are those of one plain pass over the same micro-batches.
 
     Raises: ValueError when the loss is not finite, before any gradient is changed.
     """
+    ranks = ranks or Ranks()
     lengths = [len(row) for row in tokens]
-    batches = plan_batches(lengths, micro_tokens)
-    inverse = torch.from_numpy(np.argsort(np.concatenate(batches))).to(device)
+    batches = plan_batches(lengths, _balanced(lengths, micro_tokens, ranks.world))
+    sizes = [len(batch) * max(lengths[i] for i in batch) for batch in batches]
+    mine = [batches[i] for i in ranks.share(sizes)]
+    # A process without a share of a small batch has an empty one: it takes part in every exchange.
+    rows = torch.from_numpy(np.concatenate(mine) if mine else np.empty(0, np.int64)).to(device)
 
     def forward(batch: np.ndarray) -> Tensor:
         ids, mask = pad([tokens[i] for i in batch], pad_id, side=padding_side)
         return embed(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True))
 
-    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
-    if padded <= keep_tokens or len(batches) == 1:
-        loss = objective(torch.cat([forward(batch) for batch in batches])[inverse])
+    padded = sum(sizes)
+    if ranks.world == 1 and (padded <= keep_tokens or len(batches) == 1):
+        loss = objective(torch.cat([forward(batch) for batch in batches])[torch.argsort(rows)])
         scale(_finite(loss))
         return loss.detach()
 
+    kept = padded <= keep_tokens * ranks.world
     states, parts = [], []
-    with torch.no_grad():
-        for batch in batches:
+    with torch.set_grad_enabled(kept):
+        for batch in mine:
             states.append(random_state(device))
             parts.append(forward(batch))
-    embeddings = torch.cat(parts)[inverse].requires_grad_()
+    own = torch.cat(parts).detach() if parts else _nothing(tokens, forward)
+    embeddings = ranks.whole(own, rows, len(tokens)).requires_grad_()
     loss = objective(embeddings)
     scale(_finite(loss))
     assert embeddings.grad is not None
-    gradients = embeddings.grad[torch.from_numpy(np.concatenate(batches)).to(device)].split([len(b) for b in batches])
-    with replaying(device) as replay:
-        for batch, state, gradient in zip(batches, states, gradients, strict=True):
-            replay(state)
-            forward(batch).backward(gradient)
+    if ranks.rank:  # what the loss itself trains, such as a head, has its whole gradient on every process
+        for parameter in weights:
+            parameter.grad = None
+    gradients = embeddings.grad[rows].split([len(batch) for batch in mine])
+    if kept:
+        torch.autograd.backward(parts, list(gradients))
+    else:
+        with replaying(device) as replay:
+            for batch, state, gradient in zip(mine, states, gradients, strict=True):
+                replay(state)
+                forward(batch).backward(gradient)
+    ranks.add_up(weights)
     return loss.detach()
+
+
+def _balanced(lengths: Sequence[int], micro_tokens: int, world: int) -> int:
+    """Token budget of a micro-batch that leaves every process some of a small batch."""
+    return micro_tokens if world == 1 else max(max(lengths), min(micro_tokens, -(-sum(lengths) // world)))
+
+
+def _nothing(tokens: Sequence[Sequence[int]], forward: Callable[[np.ndarray], Tensor]) -> Tensor:
+    """No embeddings, of the width they would have."""
+    with torch.no_grad():
+        return forward(np.array([int(np.argmin([len(row) for row in tokens]))]))[:0]
 
 
 RandomState = tuple[Tensor, Tensor | None]
