@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pcclab.complaints import explain, unknown
 from pcclab.parameters.base import SOURCES, Parameters
 from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
+from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
 from pcclab.values import read_assignments, read_yaml
@@ -26,6 +27,7 @@ MODELS: dict[str, type[Parameters]] = {
     "04_ablations": ComparisonParameters,
     "06_regression": RegressionParameters,
     "07_rankcse": RankingParameters,
+    "10_leakage": LeakageParameters,
 }
 
 

@@ -49,6 +49,7 @@ def fit(
     options: dict[str, Any] | None = None,
     head: SiameseHead | None = None,
     teachers: Teachers | None = None,
+    watched: dict[str, ScoredPairs] | None = None,
 ) -> History:
     """Train an encoder in place, and leave it with the weights that were best on `dev`.
 
@@ -63,6 +64,7 @@ def fit(
         options: keyword arguments of the loss, such as ``{"temperature": 0.05}``.
         head: for losses on a head's judgement; trained in place with the encoder.
         teachers: for losses that follow a teacher's ranking.
+        watched: tables by name that are scored beside `dev` at every look; the history tells, nothing is chosen by it.
 
     Raises: ValueError for parameters, tables or options that do not fit, a loss that is not finite, or a folder that
         holds another training; OSError when the disk has no room for the checkpoints. All but the loss are raised
@@ -72,7 +74,7 @@ def fit(
     objective = bind(table, loss, options, head=head, teachers=teachers)
     # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
     columns = [encoder.tokenize(column, max_tokens=settings.max_tokens) for column in objective.columns]
-    development = Development(encoder, dev) if dev is not None else None
+    development = Development(encoder, dev, watched) if dev is not None else None
     with tempfile.TemporaryDirectory() as scratch:
         folder = run.checkpoints if run is not None else Path(scratch)
         if run is not None or development is not None:
@@ -85,8 +87,8 @@ def fit(
                 "table": table.fingerprint,
                 "dev": dev.fingerprint if dev is not None else None,
                 "encoder": encoder.fingerprint,
-                **({"head": head.fingerprint} if head is not None else {}),
-                **({"teachers": teachers.fingerprint} if teachers is not None else {}),
+                **{name: x.fingerprint for name, x in (("head", head), ("teachers", teachers)) if x is not None},
+                **({"watched": {name: t.fingerprint for name, t in watched.items()}} if watched else {}),
             }
             checkpoints.same_training(folder, identity)
             if files.is_complete(folder / "final"):
@@ -129,8 +131,7 @@ class _Trainer(Trainer):
         """Train from the newest checkpoint or from the start, and leave the encoder with the selected weights."""
         began = time.monotonic()
         checkpoint = checkpoints.newest(self.folder)
-        resumed = checkpoints.step_of(checkpoint) if checkpoint else 0
-        before = 0.0
+        resumed, before = (checkpoints.step_of(checkpoint) if checkpoint else 0), 0.0
         if checkpoint is not None:
             earlier = json.loads((checkpoint / LINES).read_text(encoding="utf8"))
             self.lines, before = {line["step"]: line for line in earlier["lines"]}, earlier["seconds"]
@@ -201,7 +202,7 @@ class _Trainer(Trainer):
         """Spearman x 100 on the development set; a new best is checkpointed."""
         assert self.development is not None
         score = self.development.score()
-        self.note(self.state.global_step, dev_spearman=score)
+        self.note(self.state.global_step, dev_spearman=score, **self.development.also())
         self.watch.dev = f"dev {score:.2f}"
         best = self.state.best_metric if self.state.best_metric is not None else float("-inf")
         if 0 < self.state.global_step < self.state.max_steps and score > best:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.leakage import JUDGING, choices, looked, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
 
 __all__ = [
+    "JUDGING",
     "METHODS",
     "PAIR_LOSSES",
     "PRINTED",
@@ -21,11 +23,13 @@ __all__ = [
     "Trial",
     "ablate",
     "from_scratch",
+    "choices",
     "frozen",
     "grid",
     "load_models",
     "load_student",
     "load_teachers",
+    "looked",
     "race",
     "race_of",
     "rankcse",
@@ -33,4 +37,5 @@ __all__ = [
     "standing",
     "trained",
     "two_phase",
+    "with_looks",
 ]
