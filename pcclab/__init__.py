@@ -28,6 +28,7 @@ __all__ = [
     "start",
     "tables",
     "training",
+    "vault",
 ]
 
 _PARTS = [name for name in __all__ if name not in ("__version__", "start")]

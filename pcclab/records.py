@@ -139,7 +139,7 @@ def alive(recorded: Mapping[str, Any]) -> bool | None:
 def surroundings(root: Path) -> dict[str, Any]:
     """Commit, versions and machine: what a figure's reader needs in order to get it again."""
     return {
-        "git": _git(root),
+        "git": commit(root),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
@@ -161,7 +161,8 @@ def device() -> dict[str, Any]:
     return told
 
 
-def _git(root: Path) -> dict[str, Any]:
+def commit(root: Path) -> dict[str, Any]:
+    """The checkout's commit, and whether files differ from it."""
     try:
         commit = _output(["git", "rev-parse", "HEAD"], root)
         return {"commit": commit, "dirty": bool(_output(["git", "status", "--porcelain"], root))}

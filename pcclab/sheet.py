@@ -63,7 +63,7 @@ def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.parent / f".{folder.name}.lock"):
+    with _locked(_lock(folder)):
         now, sheet, me = state(folder), read(folder), records.process()
         owner = sheet.get("process", {})
         if now == "running" and (owner.get("host"), owner.get("pid")) != (me["host"], me["pid"]):
@@ -91,14 +91,28 @@ def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
             print(f"run {folder.name}: damaged {NAME} set aside as {aside.name}; the run begins anew", flush=True)
         attempt = {"number": int(sheet.get("attempt", {}).get("number", 0)) + 1, "began": time.time()}
         began = sheet.get("began") or time.time()
-        old = {"provenance": sheet.get("provenance", {})}
+        old = {"provenance": sheet.get("provenance", {}), **{k: sheet[k] for k in ("vault",) if k in sheet}}
         _write(folder, {**head, "state": "running", "began": began, "attempt": attempt, "process": me, **old})
     return True
 
 
 def update(folder: Path, **changes: Any) -> None:
     """Change entries of the sheet; a mapping is merged into the one that is there, at every depth."""
-    _write(folder, _merged(read(folder), changes))
+    with _locked(_lock(folder)):
+        _write(folder, _merged(read(folder), changes))
+
+
+def enter(folder: Path, part: str, key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Put an entry into a part of the sheet where there is none of this key, and give the one that is there then.
+
+    Two processes that ask at once get the same: the first one's.
+    """
+    with _locked(_lock(folder)):
+        sheet = read(folder)
+        there = sheet.get(part, {})
+        if key not in there:
+            _write(folder, {**sheet, part: {**there, key: entry}})
+        return dict(read(folder)[part][key])
 
 
 def close(folder: Path, state: State, **changes: Any) -> None:
@@ -137,6 +151,10 @@ def _merged(old: Any, new: Any) -> Any:
 def _write(folder: Path, sheet: Mapping[str, Any]) -> None:
     with writing(folder):
         files.write_json(folder / NAME, records.plain(sheet))
+
+
+def _lock(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}.lock"
 
 
 @contextmanager

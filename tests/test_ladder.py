@@ -33,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "sheet": {"records"},
     "tables": set(),
     "training": {"data", "encoders", "losses"},
-    "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training"},
+    "vault": {"data", "encoders", "evaluation", "records", "runs", "sheet"},
+    "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training", "vault"},
     **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}

@@ -10,19 +10,23 @@ from pcclab.evaluation.correlation import Undefined, cosine, pearson, spearman
 # Three modules have the name of their function: imported here, the name is the function's whatever is imported later.
 from pcclab.evaluation.rank_tasks import case, rank_pairs, rank_tasks
 from pcclab.evaluation.results import Results, TaskScore
-from pcclab.evaluation.sts import order_sensitivity, sts, sts_pairs
+from pcclab.evaluation.sts import judged, order_sensitivity, similarities, sts, sts_pairs
 from pcclab.evaluation.transfer import transfer
 
 if TYPE_CHECKING:
+    from pcclab.evaluation.comparisons import gain_blocks
     from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
     from pcclab.evaluation.levels import effective_levels
+    from pcclab.evaluation.seen import seen_gains, seen_unseen
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
 
 _HOME = {
+    "comparisons": ("gain_blocks",),
     "geometry": ("align_uniform", "alignment", "anisotropy", "similarity_by_group", "uniformity"),
     "levels": ("effective_levels",),
     "significance": ("holm", "williams"),
+    "seen": ("seen_gains", "seen_unseen"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
@@ -40,12 +44,17 @@ __all__ = [
     "compare_tasks",
     "cosine",
     "effective_levels",
+    "gain_blocks",
     "holm",
+    "judged",
     "order_sensitivity",
     "pearson",
     "rank_pairs",
     "rank_tasks",
     "seeds",
+    "seen_gains",
+    "seen_unseen",
+    "similarities",
     "similarity_by_group",
     "spearman",
     "sts",

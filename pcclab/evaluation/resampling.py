@@ -56,15 +56,15 @@ def resampled(
         raise ValueError(f"resamples={resamples}: draw at least 1, and 1,000 or more for an interval")
     for similarity in similarities:
         check(similarity, gold)
-    sides, rated = [_Side.of(similarity) for similarity in similarities], _Side.of(gold)
+    sides, rated = [Side.of(similarity) for similarity in similarities], Side.of(gold)
     total, values, done = len(gold), np.empty((len(sides), resamples)), 0
-    for counts in _counts(total, resamples, seed):
+    for counts in draws(total, resamples, seed):
         here = slice(done, done + counts.shape[1])
         gold_ranks, gold_spread = rated.ranks(counts[rated.order])
         for model, side in enumerate(sides):
             drawn = counts[side.order]
             ranks, spread = side.ranks(drawn)
-            _refuse_constant(spread, gold_spread)
+            refuse_constant(spread, gold_spread)
             drawn *= gold_ranks[rated.place[side.order]]
             agreement = np.einsum("gr,gr->r", side.grouped(drawn), ranks)
             values[model, here] = 3 * agreement / np.sqrt(spread * gold_spread)
@@ -73,7 +73,7 @@ def resampled(
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """One side's values, sorted once.
 
     Args:
@@ -87,7 +87,7 @@ class _Side:
     place: NDArray[np.int64]
 
     @classmethod
-    def of(cls, values: np.ndarray) -> _Side:
+    def of(cls, values: np.ndarray) -> Side:
         _, place, sizes = np.unique(values, return_inverse=True, return_counts=True)
         return cls(np.argsort(place, kind="stable"), np.cumsum(sizes) - sizes, place)
 
@@ -99,14 +99,14 @@ class _Side:
         """Doubled centred mid-ranks (values, resamples) and n^3 less the cubed ties, from the sorted counts."""
         sizes = self.grouped(counts)
         ranks = np.cumsum(sizes, axis=0)
-        total = len(counts)
+        total = ranks[-1].copy()  # of all pairs it is the same in every resample, of a part of them it is not
         ranks *= 2
         ranks -= sizes
         ranks -= total
-        return ranks, float(total) ** 3 - np.einsum("gr,gr,gr->r", sizes, sizes, sizes)
+        return ranks, total**3 - np.einsum("gr,gr,gr->r", sizes, sizes, sizes)
 
 
-def _counts(pairs: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.float64]]:
+def draws(pairs: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.float64]]:
     """How often each pair is drawn, (pairs, resamples) in blocks of bounded memory."""
     generator = np.random.default_rng(seed)
     block = max(1, _CELLS // pairs)
@@ -118,7 +118,7 @@ def _counts(pairs: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.float
         yield np.bincount(cells.ravel(), minlength=pairs * width).reshape(pairs, width).astype(np.float64)
 
 
-def _refuse_constant(spread: np.ndarray, gold_spread: np.ndarray) -> None:
+def refuse_constant(spread: np.ndarray, gold_spread: np.ndarray) -> None:
     for name, values in (("similarity", spread), ("gold", gold_spread)):
         if not values.all():
             raise Undefined(
