@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pcclab.parameters.base import Seeds, Training, Tupled, distinct
 from pcclab.parameters.pcc_tuning import Leakage
+from pcclab.parameters.places import speaks_of_a_run
 
 Levels = Annotated[tuple[Leakage, ...], Tupled, AfterValidator(distinct)]
 
@@ -27,6 +28,20 @@ class LeakageParameters(Training):
     selected: Levels = Field(min_length=1, description="leakage levels trained with looks at the tests")
     look_pairs: int = Field(ge=0, description="random pairs of each test that a look scores; 0: all")
     warmup_steps: int = Field(ge=0, description="steps over which the learning rate rises")
+
+    def places(self, level: str) -> tuple[str, ...]:
+        """The runs of one level of leakage as they are spoken of, one a seed."""
+        return tuple(f"{self.stage2} leakage={level} seed={seed}" for seed in self.seeds) if self.stage2 else ()
+
+    def stands_on(self) -> tuple[str, ...]:
+        return tuple(place for level in self.levels for place in self.places(level))
+
+    @field_validator("stage2")
+    @classmethod
+    def _is_stage2(cls, value: str) -> str:
+        if value and not (speaks_of_a_run(value) and value.startswith("03")):
+            raise ValueError("must be empty or a set of notebook 03, such as '03 real' or '03 real epochs=1'")
+        return value
 
     @model_validator(mode="after")
     def _compares(self) -> Self:

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from pcclab.plots.ceilings import ceiling_lines
 from pcclab.plots.style import COLUMN, GREY, INK, LOOKS, PALE, TEXT, Look, axes, checked, named, spread, styled
 
-_RUNS = {"baseline": Look(INK, "D", ":"), "strict": LOOKS[2], "filter": LOOKS[0], "keep": LOOKS[1]}
+RUNS = {"baseline": Look(INK, "D", ":"), "strict": LOOKS[2], "filter": LOOKS[0], "keep": LOOKS[1]}
+"""How the levels of leakage look in every figure."""
 
 
 @styled
@@ -31,7 +32,7 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
     tasks = [task for task in frame["task"].unique() if task != average]
     runs = list(frame["run"].unique())
     places = {**{task: float(place) for place, task in enumerate(tasks)}, average: len(tasks) + 0.4}
-    looks = {run: _RUNS.get(run, LOOKS[place % len(LOOKS)]) for place, run in enumerate(runs)}
+    looks = {run: RUNS.get(run, LOOKS[place % len(LOOKS)]) for place, run in enumerate(runs)}
     for place, run in enumerate(runs):
         part, look = frame[frame["run"] == run], looks[run]
         x = part["task"].map(places) + 0.16 * (place - (len(runs) - 1) / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.grid import Cell, grid
-from pcclab.workflows.leakage import JUDGING, choices, looked, with_looks
+from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
@@ -22,8 +22,8 @@ __all__ = [
     "Model",
     "Trial",
     "ablate",
-    "from_scratch",
     "choices",
+    "from_scratch",
     "frozen",
     "grid",
     "load_models",
@@ -34,6 +34,7 @@ __all__ = [
     "race_of",
     "rankcse",
     "rated",
+    "stage2_looks",
     "standing",
     "trained",
     "two_phase",

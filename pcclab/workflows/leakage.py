@@ -1,7 +1,8 @@
-"""Stage 2 with looks at the tests: what a checkpoint chosen on them promises above one chosen on clean pairs."""
+"""Stage 2 judged honestly: each run's one look at the tests, and what looking at every checkpoint would promise."""
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,15 +11,50 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pcclab import data, encoders, training
+from pcclab import data, encoders, runs, training, vault
 from pcclab.data import ScoredPairs
 from pcclab.parameters.leakage import LeakageParameters
 from pcclab.runs import Run
 from pcclab.training import FitSettings
 from pcclab.workflows.grid import Cell
+from pcclab.workflows.models import load_models
 
 JUDGING: Mapping[str, Any] = {"stage2": "", "levels": [], "least": 30, "resamples": 1000}
 """What a training does not depend on, made the same for all cells, so that another judgement trains nothing anew."""
+
+
+def stage2_looks(run: Run, tests: Mapping[str, ScoredPairs]) -> dict[str, list[vault.Look]]:
+    """What the vault of each stage-2 run says of the tests, and before it the encoder's they started from.
+
+    A run that is missing is run first; one whose vault holds its look is not embedded again.
+
+    Args:
+        run: notebook 10's, with `stage2`, `levels` and `seeds`.
+        tests: the tables of the look.
+
+    Returns:
+        "baseline" -> one look, in the vault of `run`; then each level -> a look a seed.
+
+    Raises: ValueError where there are no runs to judge, or one has other data or did not start from `encoder`.
+    """
+    p = run.parameters
+    assert isinstance(p, LeakageParameters)
+    if not p.levels:
+        raise ValueError("stage2 and levels are empty, so there are no runs to judge: name a set of notebook 03")
+    for place in p.stands_on():
+        if (other := runs.spoken(place).parameters.source) != p.source:
+            raise ValueError(f"{place!r} has source {other!r} and this run {p.source!r}: judge it on its own data")
+    start = encoders.load(p.encoder, **p.loading())
+    found = {"baseline": [vault.look(run, start, tests)]}
+    for level in p.levels:
+        found[level] = []
+        for place, model in zip(p.places(level), load_models(p.places(level)).values(), strict=True):
+            assert model.run is not None
+            known = json.loads((model.run.checkpoints / "training.json").read_text(encoding="utf8"))
+            if known["encoder"] != start.fingerprint:
+                raise ValueError(f"{place!r} started from other weights than encoder = {p.encoder!r}: name its start")
+            found[level].append(vault.look(model.run, model.load(), tests))
+    return found
 
 
 def with_looks(run: Run, shared: dict[str, Any]) -> Cell:
