@@ -124,6 +124,18 @@ class _Marks(NamedTuple):
     escape: Callable[[str], str]
 
 
+def interval(value: float, low: float, high: float, *, decimals: int = 2) -> str:
+    """A difference with the ends of its interval, as a cell; without an end the difference alone.
+
+    >>> interval(5.137, 4.9, 5.377), interval(-0.2, math.nan, math.nan), interval(math.nan, 0, 1)
+    ('+5.14 [+4.90, +5.38]', '-0.20', 'undefined')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED
+    ends = f" [{low:+.{decimals}f}, {high:+.{decimals}f}]" if math.isfinite(low) and math.isfinite(high) else ""
+    return f"{value:+.{decimals}f}{ends}"
+
+
 def _printed(
     frame: pd.DataFrame,
     decimals: int,

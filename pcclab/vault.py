@@ -2,8 +2,9 @@
 
 A score on a test is honest as long as nothing was chosen by it. So a run's answer is worked out once and written into
 its `run.json`, with the time, the commit, and the fingerprints of the encoder and of the tests; asked again, the vault
-gives what is written there. Other weights under the same run, or other tests, are a new look, and the number of looks is
-told: a run that was judged nine times had eight chances to be chosen by its score.
+gives what is written there. Other weights under the same run, or other tests, are a new look, and the number of looks
+is told: a run that was judged nine times had eight chances to be chosen by its score. A run that is set aside and begun
+anew (`--again`) takes its vault along.
 """
 
 from __future__ import annotations

@@ -143,6 +143,32 @@ def test_rankcse_trains_every_method_from_one_student(own_root: Path) -> None:
     assert len(list((own_root / "runs" / "teachers").iterdir())) == 2
 
 
+def test_leakage_splits_the_gain_and_looks_once_a_run(own_root: Path) -> None:
+    done = papermill(own_root, "10_leakage")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "10_leakage", source="synthetic")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("10_leakage")
+    gains = {level: result[f"gain, {level}"] for level in given["levels"]}
+    for level, rows in gains.items():
+        # The parts are those of `keep`, whichever level is judged; the untrained encoder stands before all of them.
+        assert rows["sts14, seen"]["before"] == gains["keep"]["sts14, seen"]["before"]
+        assert rows["average, all"]["low"] < rows["average, all"]["gain"] < rows["average, all"]["high"], level
+    # The planted leaks pay on the pairs that were seen.
+    more = result["keep over filter"]
+    assert more["pair, seen"]["gain"] > more["pair, unseen"]["gain"]
+    whole = gains["keep"]["average, all"]["gain"] - gains["filter"]["average, all"]["gain"]
+    blocks = result["comparisons, keep over filter"]
+    assert sum(block["gain"] for block in blocks.values()) == pytest.approx(whole)
+    assert sum(block["possible"] for block in blocks.values()) == pytest.approx(100)
+    assert set(result["optimism"]) == {f"{level}, seed 0" for level in given["selected"]}
+    assert all(row["optimism"] >= 0 for row in result["optimism"].values())
+    assert drawn(folder) == {"ledger", "triples", "seen_unseen", "comparisons", "optimism"}
+    assert "`keep` gains" in verdict(own_root)
+    for run in (own_root / "runs" / "03_stage2_pcc_tuning").glob("*/run.json"):
+        assert len(json.loads(run.read_text(encoding="utf8"))["vault"]) == 1
+
+
 def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path) -> None:
     done = papermill(own_root, "03_stage2_pcc_tuning", "-p", "leakge", "keep")
     assert done.returncode == 1

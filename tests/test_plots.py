@@ -119,6 +119,27 @@ def ablation() -> pd.DataFrame:
     )
 
 
+def part_gains() -> pd.DataFrame:
+    rows = []
+    for task, part, (run, gain) in itertools.product(
+        [*TASKS, "average"], ("seen", "unseen"), {"filter": 2.0, "keep": 3.0}.items()
+    ):
+        told = "12 pairs: fewer than 30" if (task, part) == ("stsb", "seen") else ""
+        value = math.nan if told else gain + (7 if (run, part) == ("keep", "seen") else 0)
+        ends = {"low": value - 1, "high": value + 1, "seed_low": value - 0.2, "seed_high": value + 0.2}
+        rows.append({"gain": value, "task": task, "part": part, "leakage": run, "pairs": 1200, "reason": told, **ends})
+    return pd.DataFrame(rows).sort_values("reason", kind="stable", ignore_index=True)
+
+
+def chosen() -> pd.DataFrame:
+    scores = {"dev": 80.0, "last": 79.9, "test": 80.2, "task": 80.4}
+    return pd.DataFrame(
+        {"leakage": level, **{rule: seed + score for rule, score in scores.items()}, "seed": seed}
+        for level in ("filter", "keep")
+        for seed in range(3)
+    )
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -130,6 +151,8 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
     "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
     "error_curves": (functools.partial(plots.error_curves, gold=1, threshold=0.25), errors, plots.COLUMN),
+    "part_gains": (plots.part_gains, part_gains, plots.TEXT),
+    "chosen_steps": (plots.chosen_steps, chosen, plots.COLUMN),
     "race_intervals": (functools.partial(plots.race_intervals, baseline=78.87), race, plots.COLUMN),
     "ablation_lines": (functools.partial(plots.ablation_lines, x="batch size", by="loss"), ablation, plots.COLUMN),
 }
@@ -476,3 +499,47 @@ def test_a_legend_fits_its_page(names: list[str]) -> None:
     assert legend is not None
     box = legend.get_window_extent()
     assert page.bbox.x0 <= box.x0 and box.x1 <= page.bbox.x1 + 1 and box.y1 <= page.bbox.y1 + 1
+
+
+def test_gains_stand_by_part_with_both_intervals_on_one_scale() -> None:
+    ax = plots.part_gains(part_gains(), parts={"unseen": "not", "seen": "trained on"})
+    left, right = figure(ax).axes
+    assert left is ax and (left.get_title(loc="left"), right.get_title(loc="left")) == ("not", "trained on")
+    assert left.get_xlim() == right.get_xlim() and left.get_ylim() == right.get_ylim()
+    (filtered, _), (_, kept) = (panel.lines[2:] for panel in (left, right))  # behind the zero and the rule
+    assert drawn(filtered)[0] == [2.0] * 5
+    assert drawn(kept)[0] == [10.0] * 4  # without the test that is undefined there
+    thin, thick = right.collections[2:4]
+    assert isinstance(thin, LineCollection) and isinstance(thick, LineCollection)
+    assert [tuple(part[:, 0]) for part in thin.get_segments()] == [(9.0, 11.0)] * 4
+    assert thick.get_segments()[0][:, 0] == pytest.approx([9.8, 10.2])
+    said = words(ax)
+    assert {"+10.0", "+3.0", "+2.0", "fewer than 30", "1,200", "STS-B", "average"} <= set(said)
+    assert said.count("fewer than 30") == 1
+    rows = [label.get_text() for label in left.get_yticklabels()]
+    assert rows[-1] == "average" and left.yaxis_inverted()
+
+
+def test_a_gain_may_be_undefined_only_with_a_reason() -> None:
+    frame = part_gains().assign(reason="")
+    with pytest.raises(ValueError, match="gain of row .* is undefined"):
+        plots.part_gains(frame)
+
+
+def test_choices_stand_beside_that_on_clean_pairs() -> None:
+    ax = plots.chosen_steps(chosen())
+    points = {str(line.get_label()): drawn(line)[0] for line in ax.lines[1:]}
+    assert points["chosen on clean pairs"] == [0] * 6
+    assert points["chosen on the tests"] == pytest.approx([0.2] * 6)
+    assert points["last step"] == pytest.approx([-0.1] * 6)
+    assert {"80.00", "82.00", "filter, seed 0", "keep, seed 2"} <= set(words(ax))
+
+
+def test_ledgers_stand_below_each_other_under_their_keys() -> None:
+    ax = plots.leakage_matrix(pd.concat({"the pair": leaked(), "a sentence": leaked() / 2}))
+    said = words(ax)
+    assert {"the pair", "a sentence"} <= set(said)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["STS-B train", "STS-B dev"] * 2
+    assert said.count("90.0") == said.count("45.0") == 1
+    heights = {text.get_text(): text.get_window_extent().y0 for text in ax.texts}
+    assert heights["the pair"] > heights["90.0"] > heights["a sentence"] > heights["45.0"]

@@ -85,9 +85,7 @@ def test_looks_outlive_a_restart_and_the_finish(run: runs.Run, tests: Any) -> No
     assert encoder.asked == 0 and again.finished
 
 
-def test_a_run_set_aside_takes_its_looks_along(
-    run: runs.Run, tests: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_set_aside_takes_its_looks_along(run: runs.Run, tests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     vault.look(run, Counting(), tests)  # type: ignore[arg-type]
     monkeypatch.setenv("PCCLAB_AGAIN", "99999999999")
     anew = runs.start("01_ceiling", **CEILING)

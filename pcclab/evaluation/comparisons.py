@@ -1,7 +1,7 @@
 r"""A Spearman taken apart, exactly, into the comparisons of seen and of unseen pairs.
 
-A correlation is no mean over pairs, so a gain cannot be handed out to pairs one by one. But the doubled centred mid-rank
-of a pair is a sum of signs, :math:`2 R_i - (n + 1) = \sum_j \operatorname{sgn}(s_i - s_j)`, and with G the gold's
+A correlation is no mean over pairs, so a gain cannot be handed out to pairs one by one. But the doubled centred
+mid-rank of a pair is a sum of signs, :math:`S_i = \sum_j \operatorname{sgn}(s_i - s_j)`, and with G the gold's
 
 .. math:: \rho = \frac{\sum_{i<j} \operatorname{sgn}(s_i - s_j) (G_i - G_j)}{\sqrt{\sum_i S_i^2 \sum_i G_i^2}}
 
@@ -122,7 +122,9 @@ def gain_blocks(
         levels = {"before": values[len(after) :, :, 0].mean(0), "after": values[: len(after), :, 0].mean(0)}
         rows += [_row(task, place, possible, levels, drawn[task]) for place in range(len(BLOCKS))]
     frame = pd.DataFrame(rows)
-    means = {name: frame.groupby("block", sort=False)[name].mean().to_numpy() for name in ("possible", "before", "after")}
+    means = {
+        name: frame.groupby("block", sort=False)[name].mean().to_numpy() for name in ("possible", "before", "after")
+    }
     whole = np.mean(list(drawn.values()), axis=0)
     rows += [_row(AVERAGE, place, means["possible"], means, whole) for place in range(len(BLOCKS))]
     return pd.DataFrame(rows)

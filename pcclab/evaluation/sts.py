@@ -78,9 +78,7 @@ def similarities(
     return {name: score(*sides) for name, sides in _sides(encoder, tables).items()}
 
 
-def judged(
-    similarity: Mapping[str, np.ndarray], tables: Mapping[str, ScoredPairs], *, encoder: str = ""
-) -> Results:
+def judged(similarity: Mapping[str, np.ndarray], tables: Mapping[str, ScoredPairs], *, encoder: str = "") -> Results:
     """The results of similarities that are there already, as `similarities` gives them."""
     scored = {name: _score(similarity[name], table) for name, table in tables.items()}
     origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)

@@ -1,6 +1,6 @@
 """Parameters of notebook 10: what leaked, what it brought, and what choosing on the tests would have promised.
 
-Source: Pcc-tuning, sections 4 and 5: stage 2 on pairs of which some stand in the tests, checkpoints named by test scores.
+Source: Pcc-tuning, sections 4 and 5: stage 2 on pairs of which some stand in the tests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Levels = Annotated[tuple[Leakage, ...], Tupled, AfterValidator(distinct)]
 
 
 class LeakageParameters(Training):
-    """10_leakage: the ledger of leaks, gains on seen and on unseen test pairs, and the optimism of choosing on tests."""
+    """10_leakage: the ledger of leaks, gains on seen and unseen test pairs, the optimism of choosing on the tests."""
 
     stage2: str = Field(description="set of notebook 03 whose runs are judged, such as '03 real'; leakage= and seed= "
                         "are added for each of levels and seeds")  # fmt: skip
@@ -34,7 +34,8 @@ class LeakageParameters(Training):
         return tuple(f"{self.stage2} leakage={level} seed={seed}" for seed in self.seeds) if self.stage2 else ()
 
     def stands_on(self) -> tuple[str, ...]:
-        return tuple(place for level in self.levels for place in self.places(level))
+        start = (self.encoder,) if speaks_of_a_run(self.encoder) else ()
+        return start + tuple(place for level in self.levels for place in self.places(level))
 
     @field_validator("stage2")
     @classmethod

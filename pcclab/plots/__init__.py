@@ -7,7 +7,7 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
-from pcclab.plots.leaks import chosen_steps, leakage_ledger, part_gains
+from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
 from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
 from pcclab.plots.style import COLUMN, TEXT, paper_style
@@ -22,7 +22,6 @@ __all__ = [
     "error_curves",
     "gold_ceilings",
     "hardening",
-    "leakage_ledger",
     "leakage_matrix",
     "paper_style",
     "part_gains",

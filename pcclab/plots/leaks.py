@@ -1,8 +1,9 @@
-"""Figures of leakage: the ledger, where a gain comes from, and what choosing on the tests promises."""
+"""Figures of leakage: where a gain comes from, and what choosing on the tests promises."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pcclab.plots.scores import RUNS, leakage_matrix
+from pcclab.plots.scores import RUNS
 from pcclab.plots.style import COLUMN, GREY, LOOKS, PALE, TEXT, Look, axes, checked, named, styled
 
 AVERAGE = "average"
@@ -25,29 +26,9 @@ _RULES = {
 
 
 @styled
-def leakage_ledger(frames: Mapping[str, pd.DataFrame]) -> Axes:
-    """Percent of each test set that training and development sets hold, one panel a level, such as pair and sentence.
-
-    Args:
-        frames: what a test pair shares -> frame as `pcclab.data.leakage.matrix` returns it; all of the same shape.
-
-    Returns: the first panel's Axes.
-    """
-    rows = [len(frame) for frame in frames.values()]
-    page = Figure(figsize=(TEXT, 0.3 + sum(0.4 + 0.2 * count for count in rows)), layout="constrained")
-    panels = page.subplots(len(frames), 1, squeeze=False, sharex=True, height_ratios=rows)[:, 0]
-    for panel, (level, frame) in zip(panels, frames.items(), strict=True):
-        leakage_matrix(frame, panel)
-        panel.set_title(f"percent of test pairs: {level}", pad=3)
-        if panel is not panels[-1]:
-            panel.tick_params(axis="x", labelbottom=False)
-    first: Axes = panels[0]
-    return first
-
-
-@styled
 def part_gains(
     frame: pd.DataFrame,
+    ax: Axes | None = None,
     *,
     part: str = "part",
     parts: Mapping[str, str] | None = None,
@@ -61,7 +42,8 @@ def part_gains(
 
     Args:
         frame: columns task, gain, low, high, `part` and `by`, tests in the order to draw and "average" as one of them;
-            optionally seed_low and seed_high, pairs (told at the right) and reason (NaN gains need one).
+            optionally seed_low and seed_high, pairs (told at the right), and reason, without which no gain may be NaN.
+        ax: where to draw the first part alone; without it a figure with a panel for each is made.
         part: the column that names the panels.
         parts: its values in the order of the panels, each with the panel's title; None takes all as they come.
         by: the column that names the trainings.
@@ -69,17 +51,17 @@ def part_gains(
 
     Returns: the first panel's Axes.
     """
+    checked(frame, "task", part, by)
     parts = parts or {str(name): str(name) for name in frame[part].unique()}
     frame = frame[frame[part].isin(list(parts))]
-    missing = frame["gain"].isna()
-    known = checked(frame[~missing], "task", part, by, "gain", "low", "high")
+    said = frame["reason"].astype(bool) if "reason" in frame else pd.Series(False, index=frame.index)
+    known = checked(frame[~said], "gain", "low", "high")
     tasks = sorted(frame["task"].unique(), key=lambda task: task == AVERAGE)
     places = {task: place + (0.5 if task == AVERAGE else 0) for place, task in enumerate(tasks)}
     runs = list(frame[by].unique())
     looks = {run: RUNS.get(run, LOOKS[place % len(LOOKS)]) for place, run in enumerate(runs)}
-    page = Figure(figsize=(TEXT, 0.75 + (0.13 + 0.075 * len(runs)) * len(tasks)), layout="constrained")
-    panels = page.subplots(1, len(parts), squeeze=False, sharex=True, sharey=True)[0]
-    for panel, (name, title) in zip(panels, parts.items(), strict=True):
+    panels, foot, key = _page(ax, 0.75 + (0.13 + 0.075 * len(runs)) * len(tasks), len(parts))
+    for panel, (name, title) in zip(panels, parts.items(), strict=False):
         panel.axvline(0, color=GREY, linewidth=0.6, zorder=0)
         if AVERAGE in places:
             panel.axhline(places[AVERAGE] - 0.77, color=PALE, linewidth=0.6, zorder=0)
@@ -91,15 +73,14 @@ def part_gains(
         panel.tick_params(axis="y", length=0)
         panel.spines["left"].set_visible(False)
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    low, high = min(known["low"].min(), 0), known["high"].max()
+    low, high = min(known["low"].min(), 0), max(known["high"].max(), 0)
     panels[0].set_xlim(low - 0.04 * (high - low), high + 0.22 * (high - low))
     panels[0].set_yticks(list(places.values()), [named(task) for task in places])
     panels[0].set_ylim(max(places.values()) + 0.65, -0.55)
-    page.supxlabel(label, fontsize=8)
-    handles = [Line2D([], [], color=look.color, marker=look.marker, linewidth=0.8, label=run) for run, look in looks.items()]
-    page.legend(handles=handles, loc="outside upper right", ncols=len(runs), borderaxespad=0.1)
-    first: Axes = panels[0]
-    return first
+    foot(label, fontsize=8)
+    key(handles=[Line2D([], [], color=look.color, marker=look.marker, linewidth=0.8, label=run)
+                 for run, look in looks.items()], ncols=len(runs), borderaxespad=0.1)  # fmt: skip
+    return panels[0]
 
 
 @styled
@@ -131,10 +112,18 @@ def chosen_steps(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.spines["left"].set_visible(False)
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.set_xlabel(r"average of the tests, Spearman's $\rho \times 100$," + "\nabove the step chosen on clean pairs")
-    page = ax.get_figure(root=True)
-    assert page is not None
-    page.legend(loc="outside upper right", ncols=2, borderaxespad=0.1, handletextpad=0.2, columnspacing=1.0)
+    ax.legend(loc="lower right", bbox_to_anchor=(1.15, 1), ncols=2, borderaxespad=0.2, handletextpad=0.2,
+              columnspacing=1.0)  # fmt: skip
     return ax
+
+
+def _page(ax: Axes | None, height: float, count: int) -> tuple[list[Axes], Any, Any]:
+    """The panels, what labels the axis below them, and what draws their legend."""
+    if ax is not None:
+        return [ax], ax.set_xlabel, partial(ax.legend, loc="lower right", bbox_to_anchor=(1, 1))
+    page = Figure(figsize=(TEXT, height), layout="constrained")
+    panels = page.subplots(1, count, squeeze=False, sharex=True, sharey=True)[0]
+    return list(panels), page.supxlabel, partial(page.legend, loc="outside upper right")
 
 
 def _run(panel: Axes, part: pd.DataFrame, places: Mapping[str, float], shift: float, look: Look) -> None:

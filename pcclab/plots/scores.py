@@ -123,17 +123,29 @@ def leakage_matrix(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Percent of each test set's pairs that a training set holds already.
 
     Args:
-        frame: rows training sets, columns test sets, values percent, as `pcclab.data.leakage.matrix` returns it.
+        frame: rows training sets, columns test sets, values percent, as `pcclab.data.leakage.matrix` returns it; or
+            several of them, joined by `pandas.concat` of a mapping: each is drawn below its key.
     """
     values = checked(frame, *frame.columns).to_numpy(dtype=float)
-    ax = axes(ax, TEXT, 0.45 + 0.24 * len(frame))
-    ax.pcolormesh(values, cmap="Greys", vmin=0, vmax=max(100.0, values.max()), edgecolors="white", linewidth=1)
-    for (row, column), value in np.ndenumerate(values):
-        ax.text(column + 0.5, row + 0.5, f"{value:.1f}" if value else "0", ha="center", va="center", fontsize=7,
-                color="white" if value > 60 else INK)  # fmt: skip
+    parts = dict(list(frame.groupby(level=0, sort=False))) if frame.index.nlevels > 1 else {"": frame}
+    heads = 0.8 if len(parts) > 1 else 0.0
+    ax = axes(ax, TEXT, 0.45 + 0.24 * (len(frame) + heads * len(parts)))
+    highest = max(100.0, values.max())
+    places: list[float] = []
+    for title, part in parts.items():
+        top = places[-1] + 0.5 + heads if places else heads
+        part_values = part.to_numpy(dtype=float)
+        rows = top + np.arange(len(part) + 1)
+        ax.pcolormesh(np.arange(values.shape[1] + 1), rows, part_values, cmap="Greys", vmin=0, vmax=highest,
+                      edgecolors="white", linewidth=1)  # fmt: skip
+        ax.annotate(str(title), (0, top), (0, 2), textcoords="offset points", va="bottom", annotation_clip=False)
+        for (row, column), value in np.ndenumerate(part_values):
+            ax.text(column + 0.5, top + row + 0.5, f"{value:.1f}" if value else "0", ha="center", va="center",
+                    fontsize=7, color="white" if value > 60 else INK)  # fmt: skip
+        places += list(rows[:-1] + 0.5)
     ax.set_xticks(np.arange(values.shape[1]) + 0.5, [named(name) for name in frame.columns])
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, [named(name) for name in frame.index])
-    ax.invert_yaxis()
+    ax.set_yticks(places, [named(name) for name in frame.index.get_level_values(-1)])
+    ax.set_ylim(places[-1] + 0.5, 0)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return ax

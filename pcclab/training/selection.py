@@ -22,13 +22,13 @@ class Development:
     Raises: ValueError when all ratings of a table are equal: there is no order to select by.
     """
 
-    def __init__(
-        self, encoder: Encoder, pairs: ScoredPairs, watched: Mapping[str, ScoredPairs] | None = None
-    ) -> None:
+    def __init__(self, encoder: Encoder, pairs: ScoredPairs, watched: Mapping[str, ScoredPairs] | None = None) -> None:
         self.encoder, self.pairs, self.watched = encoder, pairs, dict(watched or {})
         for name, table in {"development": pairs, **self.watched}.items():
             if table.gold.min() == table.gold.max():
-                raise ValueError(f"all {len(table)} {name} ratings are {table.gold[0]:g}: there is no order to select by")
+                raise ValueError(
+                    f"all {len(table)} {name} ratings are {table.gold[0]:g}: there is no order to select by"
+                )
 
     def score(self) -> float:
         """Spearman x 100; minus infinity where the cosines are constant, so that such a step is never chosen."""

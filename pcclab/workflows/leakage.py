@@ -44,7 +44,7 @@ def stage2_looks(run: Run, tests: Mapping[str, ScoredPairs]) -> dict[str, list[v
     for place in p.stands_on():
         if (other := runs.spoken(place).parameters.source) != p.source:
             raise ValueError(f"{place!r} has source {other!r} and this run {p.source!r}: judge it on its own data")
-    start = encoders.load(p.encoder, **p.loading())
+    start = _start(p)
     found = {"baseline": [vault.look(run, start, tests)]}
     for level in p.levels:
         found[level] = []
@@ -80,14 +80,19 @@ def with_looks(run: Run, shared: dict[str, Any]) -> Cell:
         shared["tests"] = {name: drawn(table, p.look_pairs, name=name, seed=p.seed) for name, table in tests.items()}
     dev, watched = shared["dev"], shared["tests"]
     settings = replace(FitSettings.of(p), seed=seed)
-    encoder = encoders.load(p.encoder, **p.loading())
+    encoder = _start(p)
     run.record(
         data={"train": train.fingerprint, "dev": dev.fingerprint, **{n: t.fingerprint for n, t in watched.items()}},
         encoder={"name": encoder.settings.name, "fingerprint": encoder.fingerprint},
     )
     history = training.fit(encoder, train, "pearson", parameters=settings, run=run, dev=dev, watched=watched)
     looks = {str(line["step"]): _look(line) for line in history.steps if "dev_spearman" in line}
-    return {"step": history.best_step, "tests": looks[str(history.best_step)], "looks": looks, "seconds": history.seconds}
+    return {
+        "step": history.best_step,
+        "tests": looks[str(history.best_step)],
+        "looks": looks,
+        "seconds": history.seconds,
+    }
 
 
 def drawn(table: ScoredPairs, pairs: int, *, name: str, seed: int) -> ScoredPairs:
@@ -102,13 +107,13 @@ def choices(cells: pd.DataFrame) -> pd.DataFrame:
     """What each rule of choosing would report, a row a training.
 
     Args:
-        cells: of the grid over `with_looks`: selected, seeds and columns "looks/<step>/dev", "looks/<step>/average", ...
+        cells: of the grid over `with_looks`: selected, seeds and columns "looks/<step>/dev", "looks/<step>/average" ...
 
     Returns:
         Columns leakage, seed; `dev`, `last` and `test`: average over the tests at the step chosen on the development
         pairs, at the last step, and at the step where that average itself is highest; `task`: the mean of each task's
-        own highest; `dev_step`, `test_step`; `optimism` = test - dev and `optimism_task` = task - dev. Both are never
-        negative, whatever the data: the scores that chose are the scores reported.
+        own highest; `dev_step`, `test_step`, and the number of `looks` chosen among; `optimism` = test - dev and
+        `optimism_task` = task - dev. Both are never negative, whatever the data: the scores that chose are reported.
     """
     rows = []
     for _, cell in cells.iterrows():
@@ -118,7 +123,7 @@ def choices(cells: pd.DataFrame) -> pd.DataFrame:
         row = {"leakage": cell["selected"], "seed": cell["seeds"], "dev": after.loc[by_dev, "average"]}
         row |= {"last": after["average"].iloc[-1], "test": after["average"].max()}
         row |= {"task": after.drop(columns=["dev", "average"]).max().mean()}
-        row |= {"dev_step": by_dev, "test_step": by_test}
+        row |= {"dev_step": by_dev, "test_step": by_test, "looks": len(after)}
         row |= {"optimism": row["test"] - row["dev"], "optimism_task": row["task"] - row["dev"]}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -142,3 +147,7 @@ def _look(line: Mapping[str, Any]) -> dict[str, float]:
         )
     return {**scores, "average": sum(tests) / len(tests)}
 
+
+def _start(p: LeakageParameters) -> encoders.Encoder:
+    (model,) = load_models((p.encoder,)).values()
+    return model.load(**p.loading())

@@ -65,6 +65,33 @@ def test_pearson_lifts_the_development_score(pairs, dev):
     assert history.best_dev == frame.dev_spearman.iloc[1:].max()
 
 
+def test_watched_tables_are_told_at_every_look_and_choose_nothing(pairs, dev, tmp_path):
+    tests = {name: table.select(np.arange(40)) for name, table in list(data.sts_tests(source="synthetic").items())[:2]}
+    plain, watching = encoders.load("tiny"), encoders.load("tiny")
+    first = training.fit(plain, pairs, "pearson", parameters=FAST, dev=dev)
+    run = Folder(tmp_path / "run")
+    second = training.fit(watching, pairs, "pearson", parameters=FAST, dev=dev, run=run, watched=tests)
+    assert same(weights(plain), weights(watching)) and first.best_step == second.best_step
+    told = second.to_frame().dropna(subset=["dev_spearman"])
+    assert told.index.tolist() == [0, 2, 4, 6]
+    assert told["dev_spearman"].tolist() == first.to_frame()["dev_spearman"].dropna().tolist()
+    reached = evaluation.sts_pairs(watching, tests).scores
+    for name, score in reached.items():
+        assert told.loc[second.best_step, f"{name}_spearman"] == pytest.approx(score, abs=0.01)
+    # The same tables again read the history, others are another training.
+    again = training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, dev=dev, run=run, watched=tests)
+    assert again.steps == second.steps
+    with pytest.raises(ValueError, match="holds a training with watched"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, dev=dev, run=run,
+                     watched={"sts12": tests["sts12"]})  # fmt: skip
+
+
+def test_a_watched_table_without_an_order_is_refused(pairs, dev):
+    flat = ScoredPairs(("a", "b"), ("c", "d"), [2.0, 2.0])
+    with pytest.raises(ValueError, match="all 2 flat ratings are 2: there is no order"):
+        training.fit(encoders.load("tiny"), pairs, "pearson", parameters=FAST, dev=dev, watched={"flat": flat})
+
+
 def test_info_nce_pulls_entailments_closer_than_contradictions():
     triplets = data.nli_triplets(source="synthetic")
     encoder = encoders.load("tiny")
