@@ -37,6 +37,26 @@ class Ranks:
             return cls()
         return cls(distributed.get_rank(), distributed.get_world_size())
 
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the files and says how far the training is."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.world > 1:
+            distributed.barrier()
+
+    def agree(self, number: float) -> float:
+        """The leading process's number, on every process."""
+        if self.world == 1:
+            return number
+        # NCCL knows tensors on the GPU alone.
+        device = torch.device("cuda") if distributed.get_backend() == "nccl" else torch.device("cpu")
+        told = torch.tensor([number], dtype=torch.float64, device=device)
+        distributed.broadcast(told, 0)
+        return float(told)
+
     def share(self, costs: Sequence[float]) -> list[int]:
         """Positions of the pieces of work that are this process's; dearest first to whoever has least so far.
 

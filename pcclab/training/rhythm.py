@@ -88,10 +88,11 @@ class Rhythm(TrainerCallback):
     Args:
         look: whether there is a development set.
         keep: whether checkpoints outlive the training.
+        tell: whether this process says how far the training is.
     """
 
-    def __init__(self, settings: FitSettings, *, look: bool, keep: bool) -> None:
-        self.settings, self.look, self.keep = settings, look, keep
+    def __init__(self, settings: FitSettings, *, look: bool, keep: bool, tell: bool = True) -> None:
+        self.settings, self.look, self.keep, self.title = settings, look, keep, "training" if tell else None
         self.began = self.saved = time.monotonic()
         self.loss = self.dev = ""
         self._progress: Progress | None = None
@@ -100,7 +101,7 @@ class Rhythm(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         self.saved = time.monotonic()
-        self._progress = Progress("training", state.max_steps, "steps").__enter__()
+        self._progress = Progress(self.title, state.max_steps, "steps").__enter__()
         self._progress.done = state.global_step
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:

@@ -17,11 +17,12 @@ from pcclab import files
 from pcclab.data import ScoredPairs
 from pcclab.encoders import Encoder
 from pcclab.encoders.heads import SiameseHead
-from pcclab.training import cached, checkpoints, rhythm
+from pcclab.training import cached, checkpoints, launch, rhythm
 from pcclab.training.groups import Trained, parameter_groups
 from pcclab.training.history import History
 from pcclab.training.objectives import Loss, Objective, bind
 from pcclab.training.quantities import Trainable
+from pcclab.training.ranks import Ranks
 from pcclab.training.selection import Development
 from pcclab.training.settings import FitSettings
 from pcclab.training.teachers import Teachers
@@ -75,6 +76,7 @@ def fit(
     # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
     columns = [encoder.tokenize(column, max_tokens=settings.max_tokens) for column in objective.columns]
     development = Development(encoder, dev, watched) if dev is not None else None
+    ranks = Ranks.here()
     with tempfile.TemporaryDirectory() as scratch:
         folder = run.checkpoints if run is not None else Path(scratch)
         if run is not None or development is not None:
@@ -90,14 +92,35 @@ def fit(
                 **{name: x.fingerprint for name, x in (("head", head), ("teachers", teachers)) if x is not None},
                 **({"watched": {name: t.fingerprint for name, t in watched.items()}} if watched else {}),
             }
-            checkpoints.same_training(folder, identity)
+            if ranks.leads:
+                checkpoints.same_training(folder, identity)
+            ranks.wait()
             if files.is_complete(folder / "final"):
-                encoder.read_weights(folder / "final")
-                if head is not None:
-                    head.load_state_dict(SiameseHead.load(folder / "head").state_dict())
-                return History.load(folder / "history.json")
-        trainer = _Trainer(encoder, objective, columns, settings, folder, development, run)
+                return _trained(folder, encoder, head)
+            if ranks.world == 1 and (processes := launch.wanted()) > 1:
+                if not isinstance(loss, str) or teachers is not None or watched:
+                    raise ValueError(
+                        f"{launch.PROCESSES} is {processes}: a loss of your own, teachers and watched tables train in "
+                        "one process; set it to 1"
+                    )
+                job = folder / "job"
+                launch.write(job, encoder, table, loss, settings=settings, dev=dev, options=dict(options or {}),
+                             head=head)  # fmt: skip
+                launch.start(job, processes=processes, device=encoder.device.type)
+                history = _trained(folder, encoder, head)
+                for line in history.steps:
+                    run.log(**line)
+                return history
+        trainer = _Trainer(encoder, objective, columns, settings, folder, development, run, ranks)
         return trainer.fit()
+
+
+def _trained(folder: Path, encoder: Encoder, head: SiameseHead | None) -> History:
+    """Give an encoder and its head what a finished training left in a folder."""
+    encoder.read_weights(folder / "final")
+    if head is not None:
+        head.load_state_dict(SiameseHead.load(folder / "head").state_dict())
+    return History.load(folder / "history.json")
 
 
 class _Trainer(Trainer):
@@ -112,9 +135,10 @@ class _Trainer(Trainer):
         folder: Path,
         development: Development | None,
         run: Run | None,
+        ranks: Ranks,
     ) -> None:
         self.encoder, self.bound, self.columns, self.settings = encoder, objective, columns, settings
-        self.folder, self.development, self.run = folder, development, run
+        self.folder, self.development, self.run, self.ranks = folder, development, run, ranks
         self.lines: dict[int, dict[str, Any]] = {}
         rhythm.recompute(encoder.trunk, settings.recompute)
         super().__init__(
@@ -122,7 +146,9 @@ class _Trainer(Trainer):
             args=rhythm.arguments(settings, folder, len(objective), objective.least, encoder.device),
             train_dataset=range(len(objective)),
             data_collator=lambda rows: {"rows": torch.tensor(rows)},
-            callbacks=[watch := rhythm.Rhythm(settings, look=development is not None, keep=run is not None)],
+            callbacks=[
+                watch := rhythm.Rhythm(settings, look=development is not None, keep=run is not None, tell=ranks.leads)
+            ],
         )
         self.remove_callback(PrinterCallback)
         self.watch = watch
@@ -130,7 +156,7 @@ class _Trainer(Trainer):
     def fit(self) -> History:
         """Train from the newest checkpoint or from the start, and leave the encoder with the selected weights."""
         began = time.monotonic()
-        checkpoint = checkpoints.newest(self.folder)
+        checkpoint = self._newest()
         resumed, before = (checkpoints.step_of(checkpoint) if checkpoint else 0), 0.0
         if checkpoint is not None:
             earlier = json.loads((checkpoint / LINES).read_text(encoding="utf8"))
@@ -149,13 +175,19 @@ class _Trainer(Trainer):
             resumed_from=resumed,
             left_out=len(self.bound) % self.settings.batch_size if self.args.dataloader_drop_last else 0,
         )
-        if self.run is not None:
+        if self.run is not None and self.ranks.leads:
             history.save(self.folder / "history.json")
             if self.bound.head is not None:
                 self.bound.head.save(self.folder / "head")  # type: ignore[operator]
             self.encoder.save(self.folder / "final")
             checkpoints.keep_only(self.folder, set())
         return history
+
+    def _newest(self) -> Path | None:
+        """The checkpoint to go on from, the same for all processes; one of them tidies the folder."""
+        found = checkpoints.newest(self.folder) if self.ranks.leads else None
+        step = int(self.ranks.agree(checkpoints.step_of(found) if found else 0))
+        return self.folder / f"{checkpoints.PREFIX}{step}" if step else None
 
     def _select(self) -> int:
         if self.development is None:
@@ -165,8 +197,10 @@ class _Trainer(Trainer):
                 "the development score was undefined at every look: the embeddings collapsed; lower the learning rate"
             )
         best: int = self.state.best_global_step
+        self.ranks.wait()  # until the leading one has written it
         if best != self.state.global_step:
             self._load_from_checkpoint(str(self.folder / f"{checkpoints.PREFIX}{best}"))
+        self.ranks.wait()
         return best
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
@@ -181,6 +215,10 @@ class _Trainer(Trainer):
     def training_step(self, model: nn.Module, inputs: dict[str, Tensor], num_items_in_batch: Any = None) -> Tensor:
         model.train()
         rows = inputs["rows"].tolist()
+        if self.ranks.world > 1:  # each process draws dropout of its own, the same again after a resume
+            torch.manual_seed(
+                (self.settings.seed * 2**20 + self.state.global_step) * self.ranks.world + self.ranks.rank
+            )
 
         def embed(ids: Tensor, mask: Tensor) -> Tensor:
             with self.autocast_smart_context_manager():
@@ -196,12 +234,14 @@ class _Trainer(Trainer):
             micro_tokens=self.settings.micro_tokens,
             keep_tokens=self.settings.keep_tokens,
             scale=self.accelerator.backward,
+            ranks=self.ranks,
+            weights=[weights for weights in model.parameters() if weights.requires_grad],
         )
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Spearman x 100 on the development set; a new best is checkpointed."""
         assert self.development is not None
-        score = self.development.score()
+        score = self.ranks.agree(self.development.score() if self.ranks.leads else 0.0)
         self.note(self.state.global_step, dev_spearman=score, **self.development.also())
         self.watch.dev = f"dev {score:.2f}"
         best = self.state.best_metric if self.state.best_metric is not None else float("-inf")
@@ -223,7 +263,7 @@ class _Trainer(Trainer):
     def note(self, step: int, **metrics: float) -> None:
         """Remember metrics of a step, and pass them on to the run."""
         self.lines.setdefault(step, {"step": step}).update(metrics)
-        if self.run is not None:
+        if self.run is not None and self.ranks.leads:
             self.run.log(step, **metrics)
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
@@ -240,6 +280,8 @@ class _Trainer(Trainer):
             self.bound.head.load_state_dict(SiameseHead.load(folder).state_dict())
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        if not self.ranks.leads:
+            return
         super()._save_checkpoint(model, trial)
         step = self.state.global_step
         target = self.folder / f"{checkpoints.PREFIX}{step}"
