@@ -14,14 +14,18 @@ from pcclab.evaluation.sts import order_sensitivity, sts, sts_pairs
 from pcclab.evaluation.transfer import transfer
 
 if TYPE_CHECKING:
-    from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
-    from pcclab.evaluation.levels import effective_levels
+    from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, uniformity
+    from pcclab.evaluation.groups import similarity_by_group
+    from pcclab.evaluation.level_intervals import levels_interval
+    from pcclab.evaluation.levels import effective_levels, untied_ceiling
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
 
 _HOME = {
-    "geometry": ("align_uniform", "alignment", "anisotropy", "similarity_by_group", "uniformity"),
-    "levels": ("effective_levels",),
+    "geometry": ("align_uniform", "alignment", "anisotropy", "uniformity"),
+    "groups": ("similarity_by_group",),
+    "level_intervals": ("levels_interval",),
+    "levels": ("effective_levels", "untied_ceiling"),
     "significance": ("holm", "williams"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
 }
@@ -41,6 +45,7 @@ __all__ = [
     "cosine",
     "effective_levels",
     "holm",
+    "levels_interval",
     "order_sensitivity",
     "pearson",
     "rank_pairs",
@@ -52,6 +57,7 @@ __all__ = [
     "sts_pairs",
     "transfer",
     "uniformity",
+    "untied_ceiling",
     "williams",
 ]
 
