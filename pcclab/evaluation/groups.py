@@ -27,7 +27,8 @@ def similarity_by_group(
         edges: ascending ends of the groups; a rating on an edge belongs above it, the highest edge to the last group.
 
     Returns: columns group ("0-1", ...; an ordered category that keeps empty groups), similarity, gold.
-    Raises: Undefined without pairs; ValueError for NaN, fewer than two or not ascending edges, or a rating outside them.
+    Raises: Undefined without pairs; ValueError for NaN, fewer than two or not ascending edges, or a rating outside
+        them.
     Source: RankCSE, appendix E, figure 5.
     Relations: cosines that are all the same have no Spearman but are a distribution: a collapsed encoder is shown.
 

@@ -48,7 +48,7 @@ def levels_interval(
         similarity, gold, limit: as in `effective_levels`.
         resamples, seed, level: as in `evaluation.bootstrap`, whose resamples these are.
 
-    Returns: the intervals. Levels rise with the Spearman, so their ends are the levels of its ends on the gold as given.
+    Returns: the intervals. Levels rise with the Spearman, so their ends are those of its ends, on the gold as given.
     Raises: as `effective_levels` and `evaluation.bootstrap`.
     """
     whole = bootstrap(similarity, gold, resamples=resamples, seed=seed, level=level)

@@ -67,9 +67,9 @@ def effective_levels(
 
     *Reading them.* They grade accuracy in the ceiling paper's unit and do not count the values a model's scores take:
     1.5 levels (:math:`\rho` = .745) rank as well as an errorless scorer of two uneven levels, a quarter of the pairs in
-    one and three quarters in the other; 2 as the best two-level scorer (.866); 3 as the best of three (.943). On one gold they rise
-    with the Spearman and with nothing else. So above 2 the scores cannot be two-valued, but below 2 they need not be:
-    noise lowers the levels as coarseness does. Whether a model is binary is told by what follows.
+    one and three quarters in the other; 2 as the best two-level scorer (.866); 3 as the best of three (.943). On one
+    gold they rise with the Spearman and with nothing else. So above 2 the scores cannot be two-valued, but below 2 they
+    need not be: noise lowers the levels as coarseness does. Whether a model is binary is told by what follows.
 
     *Two classes.* An encoder's cosines hardly ever tie, so it is not the two-valued scorer of the ceiling. One that
     knows two classes of the gold and orders them by chance inside reaches 3/4 of untied gold at most
@@ -84,9 +84,9 @@ def effective_levels(
               share_{within} = \frac{\operatorname{cov}(S - \bar S, R)}{\operatorname{cov}(S, R)}
 
     A scorer of two values has 0. Scores that follow untied gold are cut at the median and have 1/4, under normal noise
-    up to :math:`1 - 1/\sqrt 2 = 0.29`: that, not 1, is what an encoder without any binary trait shows. Two classes whose
-    noise makes them overlap lie between: under normal noise near 0 at a Spearman of 75, .08 at 73, .14 at 69, and from
-    about 50 downwards as high as without classes: there the share says nothing.
+    up to :math:`1 - 1/\sqrt 2 = 0.29`: that, not 1, is what an encoder without any binary trait shows. Two classes that
+    noise makes overlap lie between: under normal noise near 0 at a Spearman of 75, .08 at 73, .14 at 69, and from about
+    50 downwards as high as without classes: there the share says nothing.
 
     Args:
         similarity, gold: (pairs,) finite scores and ratings.
