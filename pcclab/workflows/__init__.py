@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.geometry import Geometry, geometry, other_models, relations
 from pcclab.workflows.grid import Cell, grid
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
@@ -17,19 +18,23 @@ __all__ = [
     "SECTIONS",
     "Bench",
     "Cell",
+    "Geometry",
     "Model",
     "Trial",
     "ablate",
     "from_scratch",
     "frozen",
+    "geometry",
     "grid",
     "load_models",
     "load_student",
     "load_teachers",
+    "other_models",
     "race",
     "race_of",
     "rankcse",
     "rated",
+    "relations",
     "standing",
     "trained",
     "two_phase",

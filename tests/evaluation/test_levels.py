@@ -139,6 +139,10 @@ def test_a_quarter_lies_within_where_there_is_no_binary_trait():
     for noise in (0.5, 1.0, 3.0):
         found = effective_levels(meaning + noise * generator.normal(size=20_000), meaning, limit=2)
         assert 0.24 < found.share_within < 1 - 1 / math.sqrt(2) + 0.01
+    even = generator.uniform(-1.7, 1.7, size=20_000)
+    for noise in (0.3, 0.6, 1.0):
+        found = effective_levels(even + noise * generator.normal(size=20_000), even, limit=2)
+        assert 0.225 < found.share_within < 0.26
 
 
 def test_two_groups_without_order_inside_are_seen_though_every_score_differs():
