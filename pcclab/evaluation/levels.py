@@ -85,9 +85,9 @@ def effective_levels(
 
     A scorer of two values has 0. Scores that follow untied gold are cut at the median and have 1/4, under normal noise
     .23 (even gold, some noise) to :math:`1 - 1/\sqrt 2 = .29` (normal gold, much noise): that, not 1, is what an
-    encoder without any binary trait shows. Two classes that noise makes overlap lie between: under normal noise near 0 at a
-    Spearman of 75, .08 at 73, .14 at 69, and from about 50 downwards as high as without classes: there the share says
-    nothing.
+    encoder without any binary trait shows. Two classes that noise makes overlap lie between: under normal noise near 0
+    at a Spearman of 75, .08 at 73, .14 at 69, and from about 50 downwards as high as without classes: there the share
+    says nothing.
 
     Args:
         similarity, gold: (pairs,) finite scores and ratings.

@@ -38,8 +38,8 @@ class Geometry:
 
     Args:
         points: a row a model: family, method (the name without its seed), alignment, uniformity, its error, mean cosine
-            and first_share (anisotropy), average (measured here on the seven tasks, else recorded in the model's run;
-            NaN without either) and recorded.
+            and first_share (anisotropy), measured (average over the seven tasks where all were asked for), recorded (that
+            in the model's run) and average (measured, else recorded); NaN where there is none.
         levels: a row a model and task: what `effective_levels` and `levels_interval` give.
         cosines: a row a pair of STS-B dev and compared model: group, similarity, gold.
         undefined: what has no value, each in one sentence.
@@ -233,6 +233,7 @@ def _point(p: GeometryParameters, model: Model, found: Mapping[str, Any]) -> dic
         "method": re.sub(r", seed \d+", "", model.name),
         **{name: found[name] for name in ("alignment", "uniformity", "uniformity_error", "mean_cosine", "first_share")},
         "average": next((score for score in (measured, recorded) if score is not None), math.nan),
+        "measured": math.nan if measured is None else measured,
         "recorded": math.nan if recorded is None else recorded,
     }
 
