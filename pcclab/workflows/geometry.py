@@ -38,8 +38,8 @@ class Geometry:
 
     Args:
         points: a row a model: family, method (the name without its seed), alignment, uniformity, its error, mean cosine
-            and first_share (anisotropy), measured (average over the seven tasks where all were asked for), recorded (that
-            in the model's run) and average (measured, else recorded); NaN where there is none.
+            and first_share (anisotropy), measured (average over the seven tasks where all were asked for), recorded
+            (that in the run of the model) and average (measured, else recorded); NaN where there is none.
         levels: a row a model and task: what `effective_levels` and `levels_interval` give.
         cosines: a row a pair of STS-B dev and compared model: group, similarity, gold.
         undefined: what has no value, each in one sentence.
