@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "sheet": {"records"},
     "tables": set(),
     "training": {"data", "encoders", "losses"},
-    "workflows": {"ceiling", "data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training"},
+    "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training"},
     **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}

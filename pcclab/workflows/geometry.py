@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
-from pcclab import ceiling, data, evaluation, files
+from pcclab import data, evaluation, files
 from pcclab.evaluation import Undefined
 from pcclab.evaluation.sts import load_tasks
 from pcclab.parameters.geometry import GeometryParameters
@@ -152,7 +153,7 @@ def _parameters(run: Run) -> GeometryParameters:
 
 def _permuted(x: np.ndarray, y: np.ndarray, found: float, generator: np.random.Generator) -> float:
     """Two-sided p of a Spearman: how often a random pairing is as far from 0, the one found counted in."""
-    first, second = (ceiling.midranks(side) - (len(side) + 1) / 2 for side in (x, y))
+    first, second = (stats.rankdata(side) - (len(side) + 1) / 2 for side in (x, y))
     drawn = generator.permuted(np.tile(first, (PERMUTATIONS, 1)), axis=1) @ second
     as_far = np.abs(drawn) / math.sqrt(float((first @ first) * (second @ second))) >= abs(found) - 1e-9
     return (1 + int(as_far.sum())) / (1 + PERMUTATIONS)
