@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
-from pcclab.workflows.geometry import Geometry, geometry, other_models, relations
+from pcclab.workflows.geometry import Geometry, geometry, other_models
 from pcclab.workflows.grid import Cell, grid
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
+from pcclab.workflows.relations import relations
 
 __all__ = [
     "METHODS",
