@@ -1,4 +1,4 @@
-"""Where models put sentences, and how binary their scores are: each model measured once and kept in the run."""
+"""Where models put sentences, and how binary their scores are: each model measured once and kept."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pcclab.data import ScoredPairs
 
 AS_IT_COMES = "as it comes"
+MEASURED = "measured"
+"""Folder beside the notebook's runs with a file for each model, data and settings."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ def other_models(run: Run, models: Mapping[str, Model]) -> dict[str, Model]:
 def geometry(run: Run, models: Mapping[str, Model], more: Mapping[str, Model] | None = None) -> Geometry:
     """Measure every model on STS-B dev; effective levels on the run's tasks, for `more` on STS-B alone.
 
-    What was measured lies in the run's folder under the fingerprints of model and data: a broken run goes on there.
+    What was measured lies beside the notebook's runs under the fingerprints of model and data: a broken run goes on
+    there, and one that is run again for new models measures these alone.
 
     Args:
         run: of notebook 05.
@@ -121,7 +124,7 @@ def _measured(
     ]
     stand += [p.sample, p.resamples, p.seed]
     key = hashlib.sha256(json.dumps(stand, sort_keys=True).encode()).hexdigest()[:16]
-    file = run.folder / "models" / f"{key}.json"
+    file = run.folder.parent / MEASURED / f"{key}.json"
     if file.is_file():
         try:
             return dict(json.loads(file.read_text(encoding="utf8"))), True
