@@ -125,7 +125,11 @@ def test_geometry_places_models_and_grades_their_levels(own_root: Path) -> None:
     assert result["levels"]["minilm"]["stsb"] > result["levels"]["tiny"]["stsb"]
     assert result["orders"]["alignment and average"] == {"spearman": "undefined", "p": "undefined", "n": 1}
     assert drawn(folder) == {"plane", "cosine_groups", "effective_levels"}
-    assert "undefined: 1 methods have both" in verdict(own_root)
+    assert "undefined: n = 1: an order takes 4 methods" in verdict(own_root)
+    # The groups stand in the order of their ratings, and MiniLM's cosines rise with it.
+    numbers = json.loads((folder / "figures" / "cosine_groups.json").read_text(encoding="utf8"))["numbers"]["minilm"]
+    means = [row["mean"] for row in numbers.values()]
+    assert list(numbers) == ["0-1", "1-2", "2-3", "3-4", "4-5"] and means == sorted(means)
 
 
 def test_regression_compares_with_contrast_and_with_no_training(own_root: Path) -> None:

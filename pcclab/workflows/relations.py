@@ -49,7 +49,7 @@ def relations(points: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
         x, y = (both[name].to_numpy(dtype=float) for name in (one, other))
         try:
             if len(both) < FEW:
-                raise Undefined(f"{len(both)} methods have both: an order takes {FEW} or more")
+                raise Undefined(f"n = {len(both)}: an order takes {FEW} methods or more")
             row["spearman"] = evaluation.spearman(x, y)
             row["p"] = _permuted(x, y, row["spearman"], np.random.default_rng(seed))
         except Undefined as error:

@@ -172,7 +172,7 @@ def test_an_order_over_methods_counts_each_once_and_says_when_it_is_none() -> No
     assert row["p"] == pytest.approx(exact.pvalue, abs=2e-3)
     assert math.isnan(found.loc["mean_cosine and average", "spearman"])
     assert "constant" in found.loc["mean_cosine and average", "why"]
-    assert workflows.relations(table(3))["why"].tolist()[0] == "3 methods have both: an order takes 4 or more"
+    assert workflows.relations(table(3))["why"].tolist()[0] == "n = 3: an order takes 4 methods or more"
     missing = table(6).assign(average=[math.nan] * 3 + [1.0, 2.0, 3.0])
     assert workflows.relations(missing)["n"].tolist() == [3, 3, 3, 6]
 
