@@ -105,6 +105,33 @@ def test_the_race_has_every_loss_and_the_ablations_their_figures(own_root: Path)
     assert rows["average"].notna().sum() == len(given["losses"]) * len(given["seeds"])
 
 
+def test_geometry_places_models_and_grades_their_levels(own_root: Path) -> None:
+    done = papermill(own_root, "05_alignment_uniformity")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "05_alignment_uniformity", source="synthetic")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("05_alignment_uniformity")
+    assert result["models"] == ["minilm", "tiny", "stage 1"] and result["others"] == 0
+    points = result["points"]
+    # Random weights put everything in one place: close pairs, and no spread at all.
+    assert points["tiny"]["alignment"] < points["minilm"]["alignment"]
+    assert points["tiny"]["uniformity"] > points["minilm"]["uniformity"]
+    # Two tasks are no average: only the trained model has one, the one its run wrote down.
+    first = json.loads((only_run(own_root, "02_stage1_contrastive") / "result.json").read_text(encoding="utf8"))
+    averages = {name: point["average"] for name, point in points.items()}
+    assert averages == {"minilm": "undefined", "tiny": "undefined", "stage 1": first["after"]["average"]}
+    assert set(result["levels"]["minilm"]) == set(given["tasks"])
+    assert all(1 <= levels < 3 for row in result["levels"].values() for levels in row.values())
+    assert result["levels"]["minilm"]["stsb"] > result["levels"]["tiny"]["stsb"]
+    assert result["orders"]["alignment and average"] == {"spearman": "undefined", "p": "undefined", "n": 1}
+    assert drawn(folder) == {"plane", "cosine_groups", "effective_levels"}
+    assert "undefined: n = 1: an order takes 4 methods" in verdict(own_root)
+    # The groups stand in the order of their ratings, and MiniLM's cosines rise with it.
+    numbers = json.loads((folder / "figures" / "cosine_groups.json").read_text(encoding="utf8"))["numbers"]["minilm"]
+    means = [row["mean"] for row in numbers.values()]
+    assert list(numbers) == ["0-1", "1-2", "2-3", "3-4", "4-5"] and means == sorted(means)
+
+
 def test_regression_compares_with_contrast_and_with_no_training(own_root: Path) -> None:
     done = papermill(own_root, "06_regression")
     assert done.returncode == 0, done.stderr[-2000:]

@@ -140,6 +140,48 @@ def chosen() -> pd.DataFrame:
     )
 
 
+MODELS = ["minilm", "stage 1", "stage 2 filter", "stage 2 keep"]
+
+
+def planes() -> pd.DataFrame:
+    draw = np.random.default_rng(1)
+    named = [
+        {
+            "model": name,
+            "family": name[:7],
+            "alignment": 0.27 - 0.02 * i,
+            "uniformity": -3.8 + 0.2 * i,
+            "average": 78.0 + i,
+        }
+        for i, name in enumerate(MODELS)
+    ]
+    crowd = [
+        {"model": f"regression, seed {i}", "family": "regression", "alignment": 0.24 + draw.normal(0, 0.005),
+         "uniformity": -3.5 + draw.normal(0, 0.03), "average": math.nan if i % 3 else 80.0}
+        for i in range(12)
+    ]  # fmt: skip
+    return pd.DataFrame([*named, *crowd])
+
+
+def grouped(models: int = 1) -> pd.DataFrame:
+    groups = ["0-1", "1-2", "2-3", "3-4", "4-5"]
+    frame = cosines().assign(gold=lambda part: part["gold"].clip(0, 4.99))
+    labels = pd.Categorical([groups[int(gold)] for gold in frame["gold"]], groups, ordered=True)
+    parts = (frame.assign(model=name, group=labels, similarity=frame["similarity"] * (1 + i / 9))
+             for i, name in enumerate(MODELS[:models]))  # fmt: skip
+    return pd.concat(parts, ignore_index=True)[["similarity", "model", "group"]]
+
+
+def effective() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"model": name, "task": task, "levels": value, "levels_low": value - 0.05, "levels_high": value + 0.05,
+         "share_within": 0.24 + value / 100, "share_within_low": 0.23, "share_within_high": 0.29}
+        for i, name in enumerate([*MODELS, "other 1", "other 2"])
+        for j, task in enumerate(TASKS)
+        for value in [1.5 + 0.15 * i + 0.1 * j]
+    )  # fmt: skip
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -150,6 +192,9 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "training_curve": (plots.training_curve, training, plots.COLUMN),
     "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
     "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
+    "plane": (functools.partial(plots.plane, labels=MODELS), planes, plots.COLUMN),
+    "cosine_groups": (plots.cosine_groups, grouped, plots.COLUMN),
+    "effective_levels": (functools.partial(plots.effective_levels, models=MODELS), effective, plots.TEXT),
     "error_curves": (functools.partial(plots.error_curves, gold=1, threshold=0.25), errors, plots.COLUMN),
     "part_gains": (plots.part_gains, part_gains, plots.TEXT),
     "chosen_steps": (plots.chosen_steps, chosen, plots.COLUMN),
@@ -543,3 +588,103 @@ def test_ledgers_stand_below_each_other_under_their_keys() -> None:
     assert said.count("90.0") == said.count("45.0") == 1
     heights = {text.get_text(): text.get_window_extent().y0 for text in ax.texts}
     assert heights["the pair"] > heights["90.0"] > heights["a sentence"] > heights["45.0"]
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_names_in_the_plane_cover_neither_each_other_nor_a_point(crowded: bool) -> None:
+    frame = planes()
+    if crowded:  # twelve names in one heap
+        frame["average"] = 80.0
+    names = list(frame["model"]) if crowded else MODELS
+    ax = plots.plane(frame, labels=names)
+    saved(ax, "png")
+    # The text's own box: the extent of one with a line to its point takes the line in.
+    found = {text.get_text(): Text.get_window_extent(text) for text in ax.texts if text.get_text() in names}
+    assert len(found) == len(names)
+    for one, other in itertools.combinations(found.values(), 2):
+        shared = one.intersection(one, other)
+        assert shared is None or shared.width * shared.height < 0.08 * min(b.width * b.height for b in (one, other))
+    at = ax.transData.transform(frame[["uniformity", "alignment"]].to_numpy())
+    assert sum(box.contains(x, y) for box in found.values() for x, y in at) == 0
+
+
+def test_the_plane_paints_scores_and_leaves_unknown_ones_hollow() -> None:
+    ax = plots.plane(planes(), labels=[])
+    painted = np.concatenate([np.asarray(part.get_array()) for part in ax.collections if part.get_array() is not None])
+    assert sorted(painted) == sorted(planes()["average"].dropna())
+    hollow = [part for part in ax.collections if part.get_array() is None]
+    assert sum(len(part.get_offsets()) for part in hollow) == planes()["average"].isna().sum()
+    assert all(tuple(np.asarray(part.get_facecolor())[0]) == (1, 1, 1, 1) for part in hollow)
+    assert {"no recorded score", "stage 1", "regression", r"average STS, $\rho \times 100$"} <= set(words(ax))
+    places = np.concatenate([np.asarray(part.get_offsets()) for part in ax.collections])
+    assert {tuple(x) for x in places.round(9)} == {
+        tuple(x) for x in planes()[["uniformity", "alignment"]].to_numpy().round(9)
+    }
+    unknown = plots.plane(planes().drop(columns=["average", "family"]))
+    assert len(figure(unknown).axes) == 1 and not figure(unknown).legends
+    with pytest.raises(ValueError, match="labels name 'stage 3', which is no model here"):
+        plots.plane(planes(), labels=["stage 3"])
+
+
+def test_one_score_alone_is_still_painted() -> None:
+    ax = plots.plane(planes().head(1))
+    assert len(figure(ax).axes) == 2 and "minilm" in words(ax)
+
+
+def test_cosine_groups_share_their_axes_and_mark_quartiles() -> None:
+    frame = grouped(4)
+    panels = figure(plots.cosine_groups(frame)).axes
+    assert [panel.get_title(loc="left") for panel in panels] == MODELS
+    assert len({panel.get_xlim() for panel in panels}) == len({panel.get_ylim() for panel in panels}) == 1
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["0–1", "1–2", "2–3", "3–4", "4–5"]
+    for panel, model in zip(panels, MODELS, strict=True):
+        for row, group in enumerate(frame["group"].cat.categories):
+            values = frame.loc[(frame["model"] == model) & (frame["group"] == group), "similarity"]
+            drawn_rows = [drawn(line)[0] for line in panel.lines if drawn(line)[1][0] == row]
+            assert drawn_rows == [
+                pytest.approx(values.quantile([0.25, 0.75]).tolist()),
+                pytest.approx([values.median()]),
+            ]
+    with pytest.raises(ValueError, match="one Axes holds one model, there are 2"):
+        plots.cosine_groups(grouped(2), Figure().add_subplot())
+
+
+@pytest.mark.parametrize("models", [2, 4])
+def test_several_panels_take_the_width_of_the_text(models: int) -> None:
+    page = figure(plots.cosine_groups(grouped(models)))
+    assert page.get_figwidth() == plots.TEXT
+
+
+def test_an_empty_group_and_a_collapsed_model_are_drawn_as_they_are() -> None:
+    frame = grouped()
+    frame = frame[frame["group"] != "2-3"].assign(similarity=1.0)
+    ax = plots.cosine_groups(frame)
+    assert len(ax.get_yticks()) == 5
+    assert sorted({drawn(line)[1][0] for line in ax.lines}) == [0, 1, 3, 4]
+
+
+def test_levels_stand_over_the_share_with_their_lines() -> None:
+    upper = plots.effective_levels(effective(), models=MODELS)
+    panels = figure(upper).axes
+    assert panels[0] is upper and [panel.get_ylabel() for panel in panels] == ["effective levels", "share within"]
+    expected = [(1 - rho**2) ** -0.5 for rho in (0.75, ceiling.MIDRANK_LIMIT, ceiling.PAPER_LIMIT)]
+    assert horizontals(upper) == pytest.approx(expected) and expected[1] == pytest.approx(2)
+    assert horizontals(panels[1]) == [0]
+    shown = set(words(upper))
+    assert {"STS-B", "SICK-R", "2 other models", "no binary trait", "two values"} <= shown
+    for kind, panel in zip(("levels", "share_within"), panels, strict=True):
+        found = {str(line.get_label()): sorted(drawn(line)[1]) for line in panel.lines}
+        for model in MODELS:
+            assert found[model] == pytest.approx(sorted(effective().query("model == @model")[kind]))
+        rest = effective()[~effective()["model"].isin(MODELS)][kind]
+        assert found["2 other models"] == pytest.approx(sorted(rest))
+
+
+def test_levels_alone_and_without_intervals() -> None:
+    frame = effective()[["model", "task", "levels"]]
+    ax = plots.effective_levels(frame, value="levels")
+    assert figure(ax).axes == [ax] and not ranges(ax)
+    with pytest.raises(ValueError, match="this plot needs"):
+        plots.effective_levels(frame)
+    with pytest.raises(ValueError, match=r"tell at most 6 apart"):
+        plots.effective_levels(effective(), models=["stage 9"])

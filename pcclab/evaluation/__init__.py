@@ -15,16 +15,20 @@ from pcclab.evaluation.transfer import transfer
 
 if TYPE_CHECKING:
     from pcclab.evaluation.comparisons import gain_blocks
-    from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
-    from pcclab.evaluation.levels import effective_levels
+    from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, uniformity
+    from pcclab.evaluation.groups import similarity_by_group
+    from pcclab.evaluation.level_intervals import levels_interval
+    from pcclab.evaluation.levels import effective_levels, untied_ceiling
     from pcclab.evaluation.seen import seen_gains, seen_unseen
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
 
 _HOME = {
     "comparisons": ("gain_blocks",),
-    "geometry": ("align_uniform", "alignment", "anisotropy", "similarity_by_group", "uniformity"),
-    "levels": ("effective_levels",),
+    "geometry": ("align_uniform", "alignment", "anisotropy", "uniformity"),
+    "groups": ("similarity_by_group",),
+    "level_intervals": ("levels_interval",),
+    "levels": ("effective_levels", "untied_ceiling"),
     "significance": ("holm", "williams"),
     "seen": ("seen_gains", "seen_unseen"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
@@ -47,6 +51,7 @@ __all__ = [
     "gain_blocks",
     "holm",
     "judged",
+    "levels_interval",
     "order_sensitivity",
     "pearson",
     "rank_pairs",
@@ -61,6 +66,7 @@ __all__ = [
     "sts_pairs",
     "transfer",
     "uniformity",
+    "untied_ceiling",
     "williams",
 ]
 

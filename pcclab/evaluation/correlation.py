@@ -51,8 +51,8 @@ def pearson(similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " p
     return _pearson(similarity, gold)
 
 
-def check(similarity: np.ndarray, gold: np.ndarray) -> None:
-    """Refuse what has no correlation, naming why."""
+def matched(similarity: np.ndarray, gold: np.ndarray) -> None:
+    """Refuse what is not one finite similarity and one finite rating a pair, naming why."""
     if similarity.shape != gold.shape or similarity.ndim != 1:
         raise ValueError(f"shapes {similarity.shape} and {gold.shape}: give one similarity and one gold rating a pair")
     for name, values in (("similarity", similarity), ("gold", gold)):
@@ -60,6 +60,11 @@ def check(similarity: np.ndarray, gold: np.ndarray) -> None:
             raise ValueError(
                 f"{name} of pair {int(np.flatnonzero(~np.isfinite(values))[0])} is not finite: drop or mend it"
             )
+
+
+def check(similarity: np.ndarray, gold: np.ndarray) -> None:
+    """Refuse what has no correlation, naming why."""
+    matched(similarity, gold)
     if len(gold) < 2:
         raise Undefined(f"{len(gold)} pair(s) have no correlation: give at least 2")
     if np.ptp(similarity) <= CONSTANT:

@@ -1,25 +1,21 @@
-"""Where an encoder puts sentences on the sphere: alignment, uniformity, anisotropy, cosines by gold group."""
+"""Where an encoder puts sentences on the sphere: alignment, uniformity, anisotropy."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
-from pcclab.evaluation.correlation import Undefined, check
+from pcclab.evaluation.correlation import Undefined
 from pcclab.evaluation.sts import Encodes
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from pcclab.data.pairs import ScoredPairs
 
-EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 _BLOCK = 512  # rows a side of a block of cosines: 2 MiB
 _DRAWN = 2**14  # pairs of a block of drawn ones
 
@@ -153,17 +149,26 @@ def anisotropy(vectors: Float[np.ndarray, "rows dim"]) -> Anisotropy:
     return Anisotropy(float((n**2 * (mean @ mean) - n) / (n * (n - 1))), share)
 
 
-def align_uniform(encoder: Encodes, pairs: ScoredPairs, *, positive_from: float = 4.0, t: float = 2.0) -> Plane:
-    """Alignment of the pairs rated `positive_from` or more, and exact uniformity of the distinct sentences of all.
+def align_uniform(
+    encoder: Encodes,
+    pairs: ScoredPairs,
+    *,
+    positive_from: float = 4.0,
+    t: float = 2.0,
+    sample: int | None = None,
+    seed: int = 0,
+) -> Plane:
+    """Alignment of the pairs rated `positive_from` or more, and uniformity of the distinct sentences of all.
 
     Args:
         encoder, pairs: what is judged and on which rated pairs; each distinct sentence is embedded once.
         positive_from: lowest rating of a positive pair, on the scale of `pairs`.
-        t: as in `uniformity`.
+        t, sample, seed: as in `uniformity`.
 
     Raises: Undefined when no pair is rated so high; as `alignment` and `uniformity`.
     Source: RankCSE, section 5.3 and appendix H, figure 4, on the STS-B development set.
     Departs: a sentence that stands in several pairs counts once for uniformity: its distance to itself says nothing.
+        On the 3,000 sides of STS-B dev (2,909 sentences) the repeats would raise MiniLM's uniformity by 0.008.
     """
     positive = np.flatnonzero(pairs.gold >= positive_from)
     if not len(positive):
@@ -174,38 +179,8 @@ def align_uniform(encoder: Encodes, pairs: ScoredPairs, *, positive_from: float 
     if len(vectors) != len(place):
         raise ValueError(f"the encoder gave {len(vectors)} embeddings for {len(place)} sentences: one each, in order")
     sides = [vectors[[place[side[row]] for row in positive]] for side in (pairs.first, pairs.second)]
-    return Plane(alignment(*sides), uniformity(vectors, t=t), len(positive), len(place))
-
-
-def similarity_by_group(
-    similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " pairs"], *, edges: Sequence[float] = EDGES
-) -> pd.DataFrame:
-    """The cosine of each pair beside the group of its rating, tidy, for the distribution per group.
-
-    Args:
-        similarity, gold: (pairs,) cosines and ratings.
-        edges: ascending ends of the groups; a rating on an edge belongs above it, the highest edge to the last group.
-
-    Returns: columns group ("0-1", ...; an ordered category that keeps empty groups), similarity, gold.
-    Raises: ValueError for NaN, fewer than two or not ascending edges, or a rating outside them; as `spearman` when one
-        side is constant.
-    Source: RankCSE, figure 5.
-
-    >>> similarity_by_group(np.array([0.2, 0.9, 0.8]), np.array([0.5, 5.0, 4.0])).group.tolist()
-    ['0-1', '4-5', '4-5']
-    """
-    import pandas as pd
-
-    check(similarity, gold)
-    ends = np.asarray(edges, dtype=np.float64)
-    if ends.ndim != 1 or len(ends) < 2 or not (np.diff(ends) > 0).all():
-        raise ValueError(f"edges={ends.tolist()}: give two or more, ascending")
-    for row in np.flatnonzero((gold < ends[0]) | (gold > ends[-1])):
-        raise ValueError(f"gold of pair {row} is {gold[row]:g}, outside edges {ends[0]:g}..{ends[-1]:g}: widen them")
-    names = [f"{low:g}-{high:g}" for low, high in itertools.pairwise(ends)]
-    group = np.minimum(np.searchsorted(ends, gold, side="right") - 1, len(names) - 1)
-    labels = pd.Categorical.from_codes(group, categories=names, ordered=True)
-    return pd.DataFrame({"group": labels, "similarity": similarity, "gold": gold})
+    spread = uniformity(vectors, t=t, sample=sample, seed=seed)
+    return Plane(alignment(*sides), spread, len(positive), len(place))
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:

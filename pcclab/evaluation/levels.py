@@ -30,6 +30,8 @@ class Levels:
         spearman: of the scores with the gold.
         levels: effective levels, continuous; `math.ceil` of it is the fewest levels that reach `spearman`. 1 when the
             scores agree no better than a constant, infinity when more than the limit are needed.
+        two_classes: the most that scores without ties reach whose order is chance inside two classes of the gold; a
+            `spearman` above it is that of a model that knows more than two classes, whatever its noise.
         cut: lowest score of the upper group, at the split of the scores into two groups that agrees best.
         upper: share of the pairs in the upper group.
         between: Spearman of the two groups with the gold: the model made binary.
@@ -40,6 +42,7 @@ class Levels:
 
     spearman: float
     levels: float
+    two_classes: float
     cut: float
     upper: float
     between: float
@@ -62,6 +65,16 @@ def effective_levels(
     where q are the shares of the gold's ties: m equal levels on gold without ties have :math:`h(\rho_m) = m`, so there
     the levels are h itself, :math:`1 / \sqrt{1 - \rho^2}`, the Hill number of order 3 of a best scorer's level shares.
 
+    *Reading them.* They grade accuracy in the ceiling paper's unit and do not count the values a model's scores take:
+    1.5 levels (:math:`\rho` = .745) rank as well as an errorless scorer of two uneven levels, a quarter of the pairs in
+    one and three quarters in the other; 2 as the best two-level scorer (.866); 3 as the best of three (.943). On one
+    gold they rise with the Spearman and with nothing else. So above 2 the scores cannot be two-valued, but below 2 they
+    need not be: noise lowers the levels as coarseness does. Whether a model is binary is told by what follows.
+
+    *Two classes.* An encoder's cosines hardly ever tie, so it is not the two-valued scorer of the ceiling. One that
+    knows two classes of the gold and orders them by chance inside reaches 3/4 of untied gold at most
+    (`untied_ceiling`): a Spearman above `two_classes` refutes that without any further statistic.
+
     *Within and between.* The scores' centred mid-ranks S are split at the cut whose two groups have the best Spearman
     with the gold: :math:`S = \bar S + (S - \bar S)` with :math:`\bar S` the groups' means, which are the mid-ranks of
     the binary scores. Covariance with the gold's mid-ranks R adds up, and so does the Spearman:
@@ -71,7 +84,10 @@ def effective_levels(
               share_{within} = \frac{\operatorname{cov}(S - \bar S, R)}{\operatorname{cov}(S, R)}
 
     A scorer of two values has 0. Scores that follow untied gold are cut at the median and have 1/4, under normal noise
-    up to :math:`1 - 1/\sqrt 2 = 0.29`: that, not 1, is what an encoder without any binary trait shows.
+    .23 (even gold, some noise) to :math:`1 - 1/\sqrt 2 = .29` (normal gold, much noise): that, not 1, is what an
+    encoder without any binary trait shows. Two classes that noise makes overlap lie between: under normal noise near 0
+    at a Spearman of 75, .08 at 73, .14 at 69, and from about 50 downwards as high as without classes: there the share
+    says nothing.
 
     Args:
         similarity, gold: (pairs,) finite scores and ratings.
@@ -82,8 +98,8 @@ def effective_levels(
     Raises: as `spearman`; ValueError when `limit` is below 2.
     Source: new; tests the premise of Pcc-tuning, section 2.3.
     Relations: blind to monotone maps of the scores, but for `cut`, which moves with them. The gold itself as scorer has
-        as many levels as distinct values. `ceiling.on_gold` cuts the gold where this cuts the scores. Noise lowers the
-        levels as coarseness does; `share_within` tells them apart.
+        as many levels as distinct values. `ceiling.on_gold` cuts the gold where this cuts the scores.
+        `levels_interval` says how sure the numbers are.
 
     >>> found = effective_levels(np.array([0.1, 0.1, 0.9, 0.9]), np.array([1.0, 2.0, 3.0, 4.0]))
     >>> found.levels, found.cut, round(found.between, 2), found.share_within
@@ -95,17 +111,56 @@ def effective_levels(
     if most < 2:
         raise ValueError(f"limit={most}: allow at least 2 levels")
     total = spearman(similarity, gold)
-    ranks, rated = (ceiling.midranks(side) - (len(gold) + 1) / 2 for side in (similarity, gold))
-    cut, between = _best_cut(similarity, rated)
+    cut, between, share = split(np.asarray(similarity), ceiling.midranks(gold) - (len(gold) + 1) / 2)
     high = similarity >= cut
-    level_means = np.where(high, ranks[high].mean(), ranks[~high].mean())
-    share = float((ranks - level_means) @ rated / (ranks @ rated)) if total > _ROUNDING else None
     low_inside, high_inside = _inside(similarity[~high], gold[~high]), _inside(similarity[high], gold[high])
-    levels = _levels(total, gold, most)
-    return Levels(100 * total, levels, cut, float(high.mean()), 100 * between, low_inside, high_inside, share)
+    return Levels(
+        spearman=100 * total,
+        levels=levels_of(total, gold, most),
+        two_classes=100 * untied_ceiling(gold),
+        cut=cut,
+        upper=float(high.mean()),
+        between=100 * between,
+        within_low=low_inside,
+        within_high=high_inside,
+        share_within=share if total > _ROUNDING else None,
+    )
 
 
-def _levels(value: float, gold: np.ndarray, limit: int) -> float:
+def untied_ceiling(gold: Float[np.ndarray, " pairs"], *, classes: SupportsIndex = 2) -> float:
+    r"""The best expected Spearman of scores without ties that know `classes` classes of the gold and nothing within.
+
+    Such scores are independent of the gold once the class is given. The covariance with the gold's mid-ranks is then
+    that of the classes' mean ranks alone, greatest when the classes do not overlap, and there the same as that of the
+    scorer of so many *values*; but the ranks of untied scores spread over all n places:
+
+    .. math:: \rho_{untied} = \frac{n^3 - \sum_j t_j^3}{\sqrt{(n^3 - \sum_i g_i^3)(n^3 - n)}}
+                            \;\longrightarrow\; 1 - \frac{1}{m^2}
+
+    for class sizes t and sizes g of the gold's ties; the limit is that of m equal classes and untied gold, 3/4 for two.
+
+    Args:
+        gold: (pairs,) ratings.
+        classes: how many, 2 to the number of distinct ratings.
+
+    Returns: the expectation over the order within the classes, 0 to 1; one sample strays from it with
+        a standard deviation of about :math:`0.26 / \sqrt n` (two classes).
+    Raises: as `pcclab.ceiling.on_gold`.
+    Source: new; the ceiling of Pcc-tuning, section 2.3, for scores that do not tie.
+    Relations: with ties inside the classes it is `ceiling.on_gold`, whose square this is on untied gold.
+
+    >>> round(untied_ceiling(np.arange(1000.0)), 4), round(untied_ceiling(np.arange(1000.0), classes=4), 4)
+    (0.75, 0.9375)
+    """
+    tied = ceiling.on_gold(gold, levels=classes).value
+    n = len(gold)
+    _, ties = np.unique(gold, return_counts=True)
+    spread = (n**3 - float((ties.astype(np.float64) ** 3).sum())) / (n**3 - n)
+    return tied**2 * math.sqrt(spread)
+
+
+def levels_of(value: float, gold: np.ndarray, limit: int) -> float:
+    """The effective levels of a Spearman on this gold, as `effective_levels` says."""
     if value <= 0:
         return 1.0
     _, ties = np.unique(gold, return_counts=True)
@@ -128,6 +183,16 @@ def _levels(value: float, gold: np.ndarray, limit: int) -> float:
         low, high = (low, middle) if reaches(middle) else (middle, high)
     below, here, above = ((1 - rho**2 * untied) ** -0.5 for rho in (reached[low], value, reached[high]))
     return low + min(1.0, (here - below) / (above - below))
+
+
+def split(similarity: np.ndarray, rated: np.ndarray) -> tuple[float, float, float | None]:
+    """The best cut, the Spearman of its two groups, and the share within; from the gold's centred mid-ranks."""
+    cut, between = _best_cut(similarity, rated)
+    ranks = ceiling.midranks(similarity) - (len(rated) + 1) / 2
+    high = similarity >= cut
+    means = np.where(high, ranks[high].mean(), ranks[~high].mean())
+    whole = float(ranks @ rated)
+    return cut, between, float((ranks - means) @ rated) / whole if whole > 0 else None
 
 
 def _best_cut(similarity: np.ndarray, rated: np.ndarray) -> tuple[float, float]:

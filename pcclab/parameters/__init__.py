@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pcclab.complaints import explain, unknown
 from pcclab.parameters.base import SOURCES, Parameters
 from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
+from pcclab.parameters.geometry import GeometryParameters
 from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
@@ -25,6 +26,7 @@ MODELS: dict[str, type[Parameters]] = {
     "02_stage1_contrastive": Stage1Parameters,
     "03_stage2_pcc_tuning": Stage2Parameters,
     "04_ablations": ComparisonParameters,
+    "05_alignment_uniformity": GeometryParameters,
     "06_regression": RegressionParameters,
     "07_rankcse": RankingParameters,
     "10_leakage": LeakageParameters,

@@ -7,6 +7,7 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
 from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
@@ -19,12 +20,15 @@ __all__ = [
     "ceiling_levels",
     "ceiling_over_share",
     "chosen_steps",
+    "cosine_groups",
+    "effective_levels",
     "error_curves",
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
     "paper_style",
     "part_gains",
+    "plane",
     "race_intervals",
     "scorer_scatter",
     "similarity_by_gold",

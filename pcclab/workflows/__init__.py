@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.geometry import Geometry, geometry, other_models
 from pcclab.workflows.grid import Cell, grid
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
+from pcclab.workflows.relations import relations
 
 __all__ = [
     "JUDGING",
@@ -19,21 +21,25 @@ __all__ = [
     "SECTIONS",
     "Bench",
     "Cell",
+    "Geometry",
     "Model",
     "Trial",
     "ablate",
     "choices",
     "from_scratch",
     "frozen",
+    "geometry",
     "grid",
     "load_models",
     "load_student",
     "load_teachers",
     "looked",
+    "other_models",
     "race",
     "race_of",
     "rankcse",
     "rated",
+    "relations",
     "stage2_looks",
     "standing",
     "trained",

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pcclab import data, encoders
 from pcclab.data import ScoredPairs
 from pcclab.evaluation import Undefined, cosine, geometry
-from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
+from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, uniformity
+from pcclab.evaluation.groups import similarity_by_group
 
 
 def points(rows, dim=5, seed=0, centre=0.7):
@@ -152,6 +153,10 @@ def test_the_plane_takes_positives_and_distinct_sentences():
     assert found.alignment == alignment(encoder.encode(["a", "c"]), encoder.encode(["b", "e"]))
     assert found.uniformity == uniformity(encoder.encode(["a", "c", "d", "b", "e"]))
     assert align_uniform(encoder, PAIRS, positive_from=3.9).positives == 3
+    sampled = align_uniform(encoder, PAIRS, sample=4, seed=2)
+    assert sampled.alignment == found.alignment
+    assert sampled.uniformity == uniformity(encoder.encode(["a", "c", "d", "b", "e"]), sample=4, seed=2)
+    assert (sampled.uniformity.pairs, found.uniformity.pairs) == (4, 10)
     with pytest.raises(Undefined, match=r"no pair is rated 5.5 or more \(highest: 5\)"):
         align_uniform(encoder, PAIRS, positive_from=5.5)
 
@@ -163,6 +168,16 @@ def test_groups_are_tidy_and_hold_every_pair():
     assert list(frame.columns) == ["group", "similarity", "gold"] and frame.gold.tolist() == gold.tolist()
     assert frame.group.cat.categories.tolist() == ["0-1", "1-2", "2-3", "3-4", "4-5"] and frame.group.cat.ordered
     assert similarity_by_group(gold, gold, edges=(0, 2.5, 5)).group.tolist() == ["0-2.5"] * 3 + ["2.5-5"] * 2
+
+
+def test_a_collapsed_encoder_has_a_distribution_too():
+    gold = np.array([0.5, 1.5, 4.5])
+    assert similarity_by_group(np.ones(3), gold).group.tolist() == ["0-1", "1-2", "4-5"]
+    assert similarity_by_group(np.array([0.1, 0.2]), np.full(2, 3.0)).group.tolist() == ["3-4", "3-4"]
+    with pytest.raises(Undefined, match="no pairs have no cosines"):
+        similarity_by_group(gold[:0], gold[:0])
+    with pytest.raises(ValueError, match="similarity of pair 1 is not finite"):
+        similarity_by_group(np.array([1.0, np.nan, 0.0]), gold)
 
 
 def test_what_has_no_geometry_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pcclab import ceiling
-from pcclab.evaluation import Undefined
+from pcclab.evaluation import Undefined, bootstrap, levels_interval, untied_ceiling
 from pcclab.evaluation.levels import effective_levels
 
 
@@ -139,6 +139,10 @@ def test_a_quarter_lies_within_where_there_is_no_binary_trait():
     for noise in (0.5, 1.0, 3.0):
         found = effective_levels(meaning + noise * generator.normal(size=20_000), meaning, limit=2)
         assert 0.24 < found.share_within < 1 - 1 / math.sqrt(2) + 0.01
+    even = generator.uniform(-1.7, 1.7, size=20_000)
+    for noise in (0.3, 0.6, 1.0):
+        found = effective_levels(even + noise * generator.normal(size=20_000), even, limit=2)
+        assert 0.225 < found.share_within < 0.26
 
 
 def test_two_groups_without_order_inside_are_seen_though_every_score_differs():
@@ -152,6 +156,70 @@ def test_two_groups_without_order_inside_are_seen_though_every_score_differs():
     # With order inside one group only, the shares tell which.
     found = effective_levels(np.where(gold > 2.5, scores, 0.005 * gold - 0.4), gold)
     assert found.within_low == pytest.approx(100) and abs(found.within_high) < 6 and found.share_within > 0.08
+
+
+@given(st.integers(0, 2**32), st.sampled_from([4, 30, 10**9]), st.integers(2, 4))
+@settings(max_examples=25, deadline=None)
+def test_jitter_inside_the_classes_takes_the_ceiling_down_to_its_untied_one(seed, ratings, classes):
+    generator = np.random.default_rng(seed)
+    gold = generator.integers(0, ratings, 60) / 1.0
+    assume(len(set(gold)) >= classes)
+    groups = np.digitize(gold, ceiling.on_gold(gold, levels=classes).cuts)
+    found = [stats.spearmanr(groups + 0.5 * generator.uniform(size=60), gold).statistic for _ in range(200)]
+    error = np.std(found) / math.sqrt(len(found))
+    assert np.mean(found) == pytest.approx(untied_ceiling(gold, classes=classes), abs=5 * error + 1e-9)
+
+
+def test_no_two_classes_under_any_noise_pass_their_ceiling_and_graded_scores_do():
+    generator = np.random.default_rng(7)
+    gold = np.round(generator.uniform(0, 5, 20_000), 1)
+    limit = 100 * untied_ceiling(gold)
+    assert limit == pytest.approx(75, abs=0.1)
+    shares = {}
+    for cut in (1.5, 2.5, 3.5):
+        for noise in (0.01, 0.2, 0.3, 0.4, 1.0):
+            found = effective_levels((gold > cut) + noise * generator.normal(size=20_000), gold, limit=2)
+            assert found.two_classes == limit and found.spearman < limit + 0.5
+            shares[cut, noise] = found.share_within
+    # What the docstring says of the share under noise.
+    assert [shares[2.5, noise] for noise in (0.01, 0.3, 0.4)] == pytest.approx([0, 0.08, 0.14], abs=0.015)
+    assert shares[2.5, 1.0] > 0.25
+    graded = effective_levels(gold + generator.normal(size=20_000), gold, limit=2)
+    assert graded.spearman > graded.two_classes and graded.share_within > 0.22
+
+
+def test_a_value_reads_as_the_docstring_says():
+    gold = np.arange(10_000.0)
+    for share, levels in ((0.245, 1.5), (0.5, 2.0)):
+        found = effective_levels((gold >= 10_000 * share).astype(float), gold)
+        assert found.levels == pytest.approx(levels, abs=0.02)
+        assert found.spearman == pytest.approx(100 * math.sqrt(1 - 1 / levels**2), abs=0.2)
+
+
+def test_intervals_are_those_of_the_resamples_of_the_bootstrap():
+    generator = np.random.default_rng(8)
+    gold = np.round(generator.uniform(0, 5, 80) * 2) / 2
+    scores = gold + generator.normal(size=80)
+    found = levels_interval(scores, gold, resamples=60, seed=3, level=0.9)
+    # Slow: the whole statistic on each resample.
+    rows = np.random.default_rng(3).integers(0, 80, (60, 80), dtype=np.uint32)
+    every = [effective_levels(scores[drawn], gold[drawn]) for drawn in rows]
+    ends = [0.05, 0.95]
+    assert found.share_within == pytest.approx(np.quantile([one.share_within for one in every], ends))
+    assert found.spearman == pytest.approx(np.quantile([one.spearman for one in every], ends))
+    whole = bootstrap(scores, gold, resamples=60, seed=3, level=0.9)
+    assert found.spearman == (whole.low, whole.high) and (found.level, found.resamples) == (0.9, 60)
+    one = effective_levels(scores, gold)
+    assert found.levels[0] < one.levels < found.levels[1]
+    assert found.share_within[0] < one.share_within < found.share_within[1]
+
+
+def test_an_interval_without_a_share_says_so():
+    generator = np.random.default_rng(9)
+    found = levels_interval(generator.normal(size=60), np.arange(60.0), resamples=50)
+    assert found.share_within is None and found.levels[0] == 1.0
+    with pytest.raises(Undefined, match="constant scores rank nothing"):
+        levels_interval(np.ones(9), np.arange(9.0))
 
 
 def test_scores_that_mislead_have_no_share_and_one_level():
