@@ -96,8 +96,7 @@ def fit(
                 if head is not None:
                     head.load_state_dict(SiameseHead.load(folder / "head").state_dict())
                 return History.load(folder / "history.json")
-        trainer = _Trainer(encoder, objective, columns, settings, folder, development, run)
-        return trainer.fit()
+        return _Trainer(encoder, objective, columns, settings, folder, development, run).fit()
 
 
 class _Trainer(Trainer):
