@@ -111,8 +111,7 @@ def fit(
                 for line in history.steps:
                     run.log(**line)
                 return history
-        trainer = _Trainer(encoder, objective, columns, settings, folder, development, run, ranks)
-        return trainer.fit()
+        return _Trainer(encoder, objective, columns, settings, folder, development, run, ranks).fit()
 
 
 def _trained(folder: Path, encoder: Encoder, head: SiameseHead | None) -> History:
