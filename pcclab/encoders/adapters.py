@@ -126,6 +126,17 @@ def restore(trunk: PreTrainedModel, folder: Path) -> None:
         raise ValueError(f"{file} cannot be read ({reason}): save the adapter again, or train it again") from error
 
 
+def merge(trunk: PreTrainedModel) -> None:
+    """Add the adapter into the weights under it and take it off."""
+    from peft.tuners.lora import LoraLayer
+
+    for name, layer in [(n, module) for n, module in trunk.named_modules() if isinstance(module, LoraLayer)]:
+        layer.merge()
+        place, _, last = name.rpartition(".")
+        setattr(trunk.get_submodule(place), last, layer.get_base_layer())
+    trunk._hf_peft_config_loaded = False
+
+
 def _bare(name: str) -> str:
     """A weight's name without the adapter's own, which peft leaves out in a file."""
     return name.replace(".default.", ".")

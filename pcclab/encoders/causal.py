@@ -100,14 +100,7 @@ class CausalEncoder(Encoder):
                 f"{self}: only an adapter on weights that are not quantised can be merged; load it with "
                 "quantization='none' first"
             )
-        from peft.tuners.lora import LoraLayer
-
-        for layer in [module for module in self.trunk.modules() if isinstance(module, LoraLayer)]:
-            layer.merge()
-            assert isinstance(layer, torch.nn.Module)
-            place, _, name = _path(self.trunk, layer).rpartition(".")
-            setattr(self.trunk.get_submodule(place), name, layer.get_base_layer())
-        self.trunk._hf_peft_config_loaded = False
+        adapters.merge(self.trunk)
         return CausalEncoder(self.trunk, self.tokenizer, replace(self.settings, adapter=None))
 
     def write_weights(self, folder: Path) -> None:
@@ -247,7 +240,3 @@ def _both_ways(config: PreTrainedConfig, chosen: CausalSettings) -> None:
         )
     if hasattr(config, BOTH_WAYS):
         setattr(config, BOTH_WAYS, chosen.attention == "bidirectional")
-
-
-def _path(trunk: torch.nn.Module, wanted: torch.nn.Module) -> str:
-    return next(name for name, module in trunk.named_modules() if module is wanted)

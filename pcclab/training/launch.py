@@ -54,8 +54,8 @@ def write(
     dev: ScoredPairs | None,
     options: dict[str, Any],
     head: SiameseHead | None,
-) -> None:
-    """Write a job into a folder: encoder, head, tables, loss and settings."""
+) -> Path:
+    """Write a job into a folder: encoder, head, tables, loss and settings; gives the folder."""
     encoder.save(folder / "encoder")
     if head is not None:
         head.save(folder / "head")
@@ -71,6 +71,7 @@ def write(
         "dev": None if dev is None else _told(dev),
     }
     files.write_json(folder / JOB, job)
+    return folder
 
 
 def read(folder: Path, device: str) -> tuple[tuple[Encoder, Any, str], dict[str, Any]]:

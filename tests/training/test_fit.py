@@ -134,7 +134,7 @@ def test_a_finished_training_is_loaded_not_repeated(pairs, dev, tmp_path, monkey
     history = training.fit(encoder, pairs, "pearson", parameters=FAST, run=run, dev=dev)
     assert sorted(p.name for p in run.checkpoints.iterdir()) == ["final", "history.json", "training.json"]
     assert {step for step, _ in run.logged} == set(range(7))
-    monkeypatch.setattr(training.trainer.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(training.loop.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
     again = encoders.load("tiny")
     assert training.fit(again, pairs, "pearson", parameters=FAST, run=run, dev=dev) == history
     assert same(weights(encoder), weights(again))
@@ -254,7 +254,7 @@ def test_a_head_is_trained_saved_and_loaded_with_its_encoder(pairs, dev, tmp_pat
     assert head.fingerprint != started
     assert sorted(p.name for p in run.checkpoints.iterdir()) == ["final", "head", "history.json", "training.json"]
     assert SiameseHead.load(run.checkpoints / "head").fingerprint == head.fingerprint
-    monkeypatch.setattr(training.trainer.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr(training.loop.cached, "backward", lambda *a, **k: pytest.fail("trained again"))
     again, other = encoders.load("tiny"), node()
     assert training.fit(again, pairs, "smooth_k2", parameters=FAST, run=run, dev=dev, head=other) == history
     assert other.fingerprint == head.fingerprint and same(weights(encoder), weights(again))
