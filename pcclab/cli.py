@@ -178,7 +178,7 @@ def doctor() -> None:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def test(context: typer.Context) -> None:
-    """Run the test suite; further arguments go to pytest, such as -m "not slow" -k ceiling."""
+    """Run the test suite, shared out over the cores; with arguments, which go to pytest, in one process."""
     import importlib.util
     import subprocess
 
@@ -189,7 +189,8 @@ def test(context: typer.Context) -> None:
     folder = runs.root()
     if not (folder / "tests").is_dir():
         raise FileNotFoundError(f"{folder} has no tests: run from a checkout, or set PCCLAB_ROOT to one")
-    command = [sys.executable, "-m", "pytest", *context.args]
+    # Most tests wait for one core, another process or a kernel.
+    command = [sys.executable, "-m", "pytest", *(context.args or ["-n", "logical", "--dist", "worksteal"])]
     raise typer.Exit(subprocess.run(command, cwd=folder, check=False).returncode)
 
 
