@@ -63,8 +63,8 @@ def test_every_command_has_help(call: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "09"], "notebook '09' names 0 notebooks"),
-        (["run", "0"], "notebook '0' names 6 notebooks"),
+        (["run", "99"], "notebook '99' names 0 notebooks"),
+        (["run", "0"], f"notebook '0' names {sum(name.startswith('0') for name in MODELS)} notebooks"),
         (["run", ""], "notebook '' names 0 notebooks"),
         (["run", "03", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
         (["run", "03", "-p", "leakge=keep"], "-p: unknown parameter leakge = 'keep': did you mean leakage?"),
@@ -92,7 +92,7 @@ def test_bad_input_is_one_sentence_and_exit_code_two(call: Any, arguments: list[
 
 def test_debug_shows_the_error_itself(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PCCLAB_DEBUG", "")  # so that what the option sets is undone
-    monkeypatch.setattr(sys, "argv", ["pcclab", "--debug", "run", "09"])
+    monkeypatch.setattr(sys, "argv", ["pcclab", "--debug", "run", "99"])
     with pytest.raises(ValueError, match="names 0 notebooks"):
         cli.main()
 

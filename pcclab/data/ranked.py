@@ -69,9 +69,7 @@ def lists(name: str, *, seed: int = 0) -> tuple[tuple[Pair, ...], ...]:
     rng = random.Random(f"{GENERATOR}/{seed}/lists/{name}")
     subsets, families = DOMAINS[name]
     said: set[str] = set()
-    return tuple(
-        _list(rng, name, list(subsets)[at % len(subsets)], families, 4 + at % 5, said) for at in range(LISTS)
-    )
+    return tuple(_list(rng, name, list(subsets)[at % len(subsets)], families, 4 + at % 5, said) for at in range(LISTS))
 
 
 def _list(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pcclab.evaluation.comparisons import gain_blocks
     from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, similarity_by_group, uniformity
     from pcclab.evaluation.levels import effective_levels
+    from pcclab.evaluation.rank_intervals import compare_ranks, rank_intervals, widest
     from pcclab.evaluation.seen import seen_gains, seen_unseen
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
@@ -25,6 +26,7 @@ _HOME = {
     "comparisons": ("gain_blocks",),
     "geometry": ("align_uniform", "alignment", "anisotropy", "similarity_by_group", "uniformity"),
     "levels": ("effective_levels",),
+    "rank_intervals": ("compare_ranks", "rank_intervals", "widest"),
     "significance": ("holm", "williams"),
     "seen": ("seen_gains", "seen_unseen"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
@@ -41,6 +43,7 @@ __all__ = [
     "bootstrap",
     "case",
     "compare",
+    "compare_ranks",
     "compare_tasks",
     "cosine",
     "effective_levels",
@@ -49,6 +52,7 @@ __all__ = [
     "judged",
     "order_sensitivity",
     "pearson",
+    "rank_intervals",
     "rank_pairs",
     "rank_tasks",
     "seeds",
@@ -61,6 +65,7 @@ __all__ = [
     "sts_pairs",
     "transfer",
     "uniformity",
+    "widest",
     "williams",
 ]
 

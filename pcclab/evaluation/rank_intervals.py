@@ -98,7 +98,8 @@ def compare_ranks(
     ends = _ends(level, resamples)
     rows: list[dict[str, Any]] = []
     for measure, kept in MEASURES.items():
-        drawn, found = [], []
+        drawn: list[np.ndarray] = []
+        found: list[dict[str, Any]] = []
         for task in _tasks({"first": first, "second": second}):
             sides = first.tasks[task], second.tasks[task]
             differences = _values(sides[0], kept) - _values(sides[1], kept)
@@ -153,7 +154,8 @@ def _tasks(results: Mapping[str, RankResults]) -> tuple[str, ...]:
     (name, first), *others = results.items()
     for other, result in others:
         if list(result.tasks) != list(first.tasks):
-            raise ValueError(f"{other} was judged on {list(result.tasks)} and {name} on {list(first.tasks)}: judge alike")
+            sets = f"{other} was judged on {list(result.tasks)} and {name} on {list(first.tasks)}"
+            raise ValueError(f"{sets}: judge alike")
         for task, score in result.tasks.items():
             if score.queries != first.tasks[task].queries:
                 raise ValueError(f"{other} and {name} have other lists in {task}: judge both on the same tables")

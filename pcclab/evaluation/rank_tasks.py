@@ -204,14 +204,14 @@ def _score(lists: Sequence[Query], embedded: Embedded) -> RankScore:
     taus, gains, nothing = (np.full(len(lists), np.nan) for _ in range(3))
     flat = like = zero = 0
     for places in by_length.values():
-        at = np.array(places)
+        rows = np.array(places)
         scores, gold = _cosines([lists[place] for place in places], embedded), np.stack([lists[p].gold for p in places])
         agreed, empty = np.ptp(gold, axis=1) == 0, (gold == 0).all(axis=1)
         same = ~agreed & (np.ptp(scores, axis=1) <= CONSTANT)
         defined = ~agreed & ~same
-        taus[at[defined]] = 100 * kendall(scores[defined], gold[defined])
-        gains[at[~empty]] = 100 * ndcg(scores[~empty], gold[~empty])
-        nothing[at[~empty]] = 100 * ndcg(np.zeros_like(scores[~empty]), gold[~empty])
+        taus[rows[defined]] = 100 * kendall(scores[defined], gold[defined])
+        gains[rows[~empty]] = 100 * ndcg(scores[~empty], gold[~empty])
+        nothing[rows[~empty]] = 100 * ndcg(np.zeros_like(scores[~empty]), gold[~empty])
         flat, like, zero = flat + int(agreed.sum()), like + int(same.sum()), zero + int(empty.sum())
     return RankScore(
         len(lists),

@@ -18,6 +18,7 @@ from pcclab.parameters.comparisons import ComparisonParameters, RankingParameter
 from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
+from pcclab.parameters.rank_tasks import RankTaskParameters
 from pcclab.values import read_assignments, read_yaml
 
 MODELS: dict[str, type[Parameters]] = {
@@ -27,6 +28,7 @@ MODELS: dict[str, type[Parameters]] = {
     "04_ablations": ComparisonParameters,
     "06_regression": RegressionParameters,
     "07_rankcse": RankingParameters,
+    "09_rank_tasks": RankTaskParameters,
     "10_leakage": LeakageParameters,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
+from pcclab.plots.ranks import rank_scores
 from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
 from pcclab.plots.style import COLUMN, TEXT, paper_style
 
@@ -26,6 +27,7 @@ __all__ = [
     "paper_style",
     "part_gains",
     "race_intervals",
+    "rank_scores",
     "scorer_scatter",
     "similarity_by_gold",
     "stage_levels",

@@ -65,9 +65,7 @@ def test_the_average_is_that_of_the_sets_resample_by_resample():
 def test_groups_of_linked_lists_vary_more_than_lists_taken_as_independent():
     taus = [10.0] * 10 + [60.0] * 10
     apart = RankResults({"a": score(taus, groups=[at // 10 for at in range(20)])})
-    width = {
-        over: row(rank_intervals({"x": apart}, over=over, resamples=2000), "a") for over in ("lists", "groups")
-    }
+    width = {over: row(rank_intervals({"x": apart}, over=over, resamples=2000), "a") for over in ("lists", "groups")}
     assert width["groups"].high - width["groups"].low > 2 * (width["lists"].high - width["lists"].low)
     assert (width["groups"].low, width["groups"].high) == pytest.approx((10, 60))
     # Where each list is a group of its own both are the same.
