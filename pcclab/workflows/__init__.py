@@ -5,6 +5,7 @@ from __future__ import annotations
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
@@ -19,13 +20,16 @@ __all__ = [
     "SECTIONS",
     "Bench",
     "Cell",
+    "Judged",
     "Model",
     "Trial",
     "ablate",
+    "by_part",
     "choices",
     "from_scratch",
     "frozen",
     "grid",
+    "judge",
     "load_models",
     "load_student",
     "load_teachers",
