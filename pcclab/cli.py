@@ -127,11 +127,12 @@ def evaluate(
     """Spearman x 100 on the seven STS tasks, unrounded averages; or everything, with intervals, kept on disk."""
     from pcclab import report
 
-    if everything or again:
-        refused = {"--tasks": tasks, "--subsets": subsets, "--again without --all": again and not everything}
-        for option, given in refused.items():
-            if given not in (None, False):
-                raise ValueError(f"{option} does not go with judging everything: leave it out, or add or drop --all")
+    if again and not everything:
+        raise ValueError("--again goes with --all, which keeps what it computes: add --all, or drop --again")
+    if everything:
+        for option, given in (("--tasks", tasks is not None), ("--subsets", subsets)):
+            if given:
+                raise ValueError(f"{option} does not go with --all, which judges everything: drop one of them")
         options = {"pooling": pooling, "max_tokens": max_tokens}
         typer.echo(report.of_everything(name, source=source, again=again, options=options))
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pcclab.parameters.places import speaks_of_a_run
+
 if TYPE_CHECKING:
     from pcclab.runs import Run
 
@@ -101,10 +103,9 @@ def of_encoder(
         if task not in data.STS_TASKS:
             raise ValueError(unknown("task", task, data.STS_TASKS))
     where = data.describe(source)
-    from pcclab import evaluation, workflows
+    from pcclab import encoders, evaluation
 
-    ((_, model),) = workflows.load_models([name]).items()
-    encoder = model.load(**options)
+    encoder = _of_run(name, options) if speaks_of_a_run(name) else encoders.load(name, **options)
     results = evaluation.sts(encoder, tasks=tasks, source=source)
     parts = [f"encoder: {results.encoder or name}\ndata:    {where}", table({"": results.to_dict()}, title="spearman")]
     parts += [f"{task}: undefined, {score.reason}" for task, score in results.tasks.items() if score.reason]
@@ -139,7 +140,7 @@ def of_everything(name: str, *, source: str | None, again: bool, options: Mappin
     seconds = {unit: judged.seconds for unit, judged in found.items()}
     loads = {unit: judged.load for unit, judged in found.items()}
     folder = next(iter(found.values())).file.parent
-    sheet = folder / f"all-{source_word(source)}.json"
+    sheet = folder / f"all-{_source_word(source)}.json"
     kept = {unit: judged.file.name for unit, judged in found.items()}
     files.write_json(sheet, {"encoder": title, "source": where, "seconds": seconds, "load": loads, "files": kept})
     reused = sum(judged.reused for judged in found.values())
@@ -152,7 +153,14 @@ def of_everything(name: str, *, source: str | None, again: bool, options: Mappin
     return "\n\n".join(parts)
 
 
-def source_word(source: str | None) -> str:
+def _of_run(place: str, options: Mapping[str, Any]) -> Any:
+    from pcclab import workflows  # loads what trains: seconds that an encoder by name need not wait for
+
+    ((_, model),) = workflows.load_models([place]).items()
+    return model.load(**options)
+
+
+def _source_word(source: str | None) -> str:
     """A source in a file's name."""
     return source if source in ("synthetic", "hub") else "senteval"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from pcclab import batch, cli, doctor, quickstart, report, runs, sheet
+from pcclab import batch, cli, doctor, encoders, evaluation, quickstart, report, runs, sheet
 from pcclab.parameters import MODELS, notebook_named
 from pcclab.workflows import bench
 
@@ -75,6 +76,10 @@ def test_every_command_has_help(call: Any, name: str) -> None:
         (["race", "-p", "losses"], "write NAME=VALUE"),
         (["evaluate", "tiny", "--tasks", "sts1", "--source", "synthetic"], "unknown task 'sts1'"),
         (["evaluate", "tiny", "--tasks", "", "--source", "synthetic"], "no tasks"),
+        (["evaluate", "tiny", "--all", "--tasks", "stsb"], "--tasks does not go with --all"),
+        (["evaluate", "tiny", "--all", "--subsets"], "--subsets does not go with --all"),
+        (["evaluate", "tiny", "--again"], "--again goes with --all"),
+        (["evaluate", "tiny", "--all"], "PCCLAB_DATA"),
         (["evaluate", "tiny"], "PCCLAB_DATA"),
         (["evaluate", "tiny", "--source", "./nowhere"], "no folder"),
         (["data", "show", "stsx", "--source", "synthetic"], "unknown corpus 'stsx'"),
@@ -272,6 +277,38 @@ def test_evaluate_prints_tasks_averages_source_and_encoder(call: Any) -> None:
     assert code == 0
     assert "wmean" in out
     assert "sts13/" in out
+
+
+def test_evaluate_everything_is_kept_and_read_again(call: Any, own_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = call("evaluate", "tiny", "--all", "--source", "synthetic")
+    assert (code, err) == (0, "")
+    for told in ("synthetic data", "[1/10] sts: computing", "[10/10] geometry: done", "transfer", "without order"):
+        assert told in out
+    table = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("stsb", "mrpc", "uniform"))}
+    assert table["stsb"][1] == "16" and table["stsb"][3].startswith("[")  # the last table with that row: lists
+    sheet = json.loads(next((own_root / "runs" / "evaluations").glob("*/all-synthetic.json")).read_text("utf8"))
+    assert len(sheet["seconds"]) == 10 and all(seconds > 0 for seconds in sheet["seconds"].values())
+
+    monkeypatch.setattr(encoders.Encoder, "encode", None)  # a second call embeds nothing
+    code, again, _ = call("evaluate", "tiny", "--all", "--source", "synthetic")
+    assert code == 0
+    assert "10 of 10 units were kept from before" in again
+    assert [line for line in again.splitlines() if "[" not in line[:1]][:-3] == [
+        line for line in out.splitlines() if "[" not in line[:1]
+    ][:-3]
+
+
+def test_evaluate_takes_a_run_as_it_is_spoken_of(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaving_weights(run: runs.Run, **options: Any) -> None:
+        run.begin()
+        encoders.load("tiny", seed=5).save(run.checkpoints / "final")
+        run.finish({"tests": {"average": 1.0}})
+
+    monkeypatch.setattr(batch, "execute", leaving_weights)
+    code, out, _ = call("evaluate", "03 smoke leakage=keep", "--source", "synthetic", "--tasks", "stsb")
+    assert code == 0
+    figure = evaluation.sts(encoders.load("tiny", seed=5), tasks=["stsb"], source="synthetic").average
+    assert f"{figure:.2f}" in out
 
 
 @pytest.mark.real_data
