@@ -144,6 +144,25 @@ def evaluate(
     )
 
 
+@app.command()
+def export(
+    place: Annotated[
+        str, typer.Argument(help="minilm, a folder with weights, a hub name, or a run such as '03 real leakage=keep'.")
+    ],
+    folder: Annotated[str, typer.Argument(help="Folder to make; one that is there is replaced.")],
+    source: Source = None,
+    pooling: Annotated[
+        str | None, typer.Option(help="cls, mean or last instead of the model's.", show_default=False)
+    ] = None,
+) -> None:
+    """Write an encoder as a folder for sentence-transformers, with a model card: data, leakage, scores, command."""
+    from pcclab import report
+
+    if Path(folder).exists() and not (Path(folder) / "modules.json").is_file():
+        raise FileExistsError(f"{folder} is there and is no exported model: name a new folder, or remove that one")
+    typer.echo(report.of_export(place, folder, source=source, options={"pooling": pooling}))
+
+
 @data_app.command()
 def fetch(
     folder: Annotated[str, typer.Argument(help="New folder to make; then set PCCLAB_DATA to it.")],

@@ -153,6 +153,22 @@ def of_everything(name: str, *, source: str | None, again: bool, options: Mappin
     return "\n\n".join(parts)
 
 
+def of_export(place: str, folder: str, *, source: str | None, options: Mapping[str, Any]) -> str:
+    """Export an encoder with its card; the folder and how it is loaded.
+
+    Args:
+        place: as `encoders.load` takes it, or a run such as "03 real leakage=keep", run first where it is missing.
+        folder: new, or replaced whole.
+        source: what its scores are taken on; None: the source of its run, and without a run no scores.
+        options: further options of `encoders.load`.
+    """
+    from pcclab import runs, workflows
+
+    ((_, model),) = workflows.load_models([place]).items()
+    made = workflows.export(model, folder, runs.root(), source=source, options=options)
+    return f"exported to {made}, its card is {made / 'README.md'}\nSentenceTransformer({str(made)!r}) loads it"
+
+
 def _of_run(place: str, options: Mapping[str, Any]) -> Any:
     from pcclab import workflows  # loads what trains: seconds that an encoder by name need not wait for
 

@@ -50,11 +50,11 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "race", "evaluate", "data", "doctor", "test"):
+    for name in ("quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"):
         assert f" {name} " in told
 
 
-@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "data", "doctor", "test"])
+@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"])
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
     assert code == 0
@@ -309,6 +309,18 @@ def test_evaluate_takes_a_run_as_it_is_spoken_of(call: Any, monkeypatch: pytest.
     assert code == 0
     figure = evaluation.sts(encoders.load("tiny", seed=5), tasks=["stsb"], source="synthetic").average
     assert f"{figure:.2f}" in out
+
+
+def test_export_writes_a_folder_and_leaves_others_alone(call: Any, tmp_path: Path) -> None:
+    code, out, _ = call("export", "tiny", str(tmp_path / "out"))
+    assert code == 0
+    assert "SentenceTransformer(" in out
+    assert "# out" in (tmp_path / "out" / "README.md").read_text(encoding="utf8")
+    assert call("export", "tiny", str(tmp_path / "out"))[0] == 0  # an earlier export is replaced
+    (tmp_path / "mine").mkdir()
+    code, _, err = call("export", "tiny", str(tmp_path / "mine"))
+    assert code == 2
+    assert "is no exported model" in " ".join(err.split())
 
 
 @pytest.mark.real_data

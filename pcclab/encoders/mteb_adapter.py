@@ -37,7 +37,7 @@ class MTEBEncoder:
 
     @cached_property
     def mteb_model_meta(self) -> Any:
-        """mteb's record of the model; its revision is the weights' fingerprint, so that no result is taken for another's.
+        """mteb's record of the model; its revision is the weights' fingerprint: no result is taken for another's.
 
         Raises: ModuleNotFoundError where mteb is not installed.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.exporting import card, export
 from pcclab.workflows.grid import Cell, grid
 from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
@@ -25,6 +26,8 @@ __all__ = [
     "Trial",
     "ablate",
     "by_part",
+    "card",
+    "export",
     "choices",
     "from_scratch",
     "frozen",

@@ -68,7 +68,7 @@ def judge(
     Raises: ValueError and FileNotFoundError for missing data, before anything is embedded; ValueError for an embedding
         that is not finite.
     """
-    chosen = [unit for unit in units(source, protocol=protocol) if not only or unit.name.partition("/")[0] in only]
+    chosen = units(source, protocol=protocol, only=only)
     about = {"encoder": str(encoder), "source": data.describe(source)}
     fingerprint = encoder.fingerprint
     home = root / "runs" / "evaluations" / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,25 +49,43 @@ class Unit:
     compute: Callable[[Encoder, Path, int], Rows]
 
 
-def units(source: str | os.PathLike[str] | None, *, protocol: Protocol = "lbfgs", more_than: int = 3) -> list[Unit]:
-    """Every unit, its data loaded.
+PARTS = ("sts", "transfer", "rank", "geometry")
+"""Parts of the judgement; the transfer tasks are a unit each."""
+
+
+def units(
+    source: str | os.PathLike[str] | None,
+    *,
+    protocol: Protocol = "lbfgs",
+    more_than: int = 3,
+    only: Collection[str] = (),
+) -> list[Unit]:
+    """The units, their data loaded.
 
     Args:
         source: as in `data.load`.
         protocol: of the transfer tasks.
         more_than: as in `evaluation.rank_tasks`.
+        only: some of `PARTS`; empty for all.
 
-    Raises: as `data.load`, before anything is embedded.
+    Raises: as `data.load`, before anything is embedded; ValueError for an unknown part.
     """
-    tests, lists = data.sts_tests(source=source), data.rank_tables(source=source)
-    dev = data.load("stsb", split="dev", source=source)
-    found = [Unit("sts", tests, {}, partial(_sts, tests))]
-    for task, (_, splits) in TASKS.items():
+    if unknown := [part for part in only if part not in PARTS]:
+        raise ValueError(f"unknown part {unknown[0]!r}: choose among {', '.join(PARTS)}")
+    wanted, found = set(only) or set(PARTS), []
+    if "sts" in wanted:
+        tests = data.sts_tests(source=source)
+        found.append(Unit("sts", tests, {}, partial(_sts, tests)))
+    for task, (_, splits) in TASKS.items() if "transfer" in wanted else ():
         tables = {f"{task} {split}": data.load(task, split=split, source=source) for split in splits}
         compute = partial(_transfer, task, source, protocol)
         found.append(Unit(f"transfer/{task}", tables, {"protocol": protocol}, compute))
-    found.append(Unit("rank", lists, {"more_than": more_than}, partial(_rank, lists, more_than)))
-    found.append(Unit("geometry", {"stsb dev": dev}, {"positive_from": POSITIVE_FROM}, partial(_geometry, dev)))
+    if "rank" in wanted:
+        lists = data.rank_tables(source=source)
+        found.append(Unit("rank", lists, {"more_than": more_than}, partial(_rank, lists, more_than)))
+    if "geometry" in wanted:
+        dev = data.load("stsb", split="dev", source=source)
+        found.append(Unit("geometry", {"stsb dev": dev}, {"positive_from": POSITIVE_FROM}, partial(_geometry, dev)))
     return found
 
 

@@ -13,7 +13,8 @@ from pcclab import data, encoders, evaluation
 from pcclab.encoders.mteb_adapter import MTEBEncoder
 
 needs_mteb = pytest.mark.skipif(
-    importlib.util.find_spec("mteb") is None, reason="mteb is not installed: pip install -e '.[mteb]', then run this again"
+    importlib.util.find_spec("mteb") is None,
+    reason="mteb is not installed: pip install -e '.[mteb]', then run this again",
 )
 # mteb and what it imports warn of their own affairs, which are not this lab's errors.
 theirs = pytest.mark.filterwarnings("ignore")

@@ -105,4 +105,6 @@ def test_an_undefined_task_leaves_the_average_undefined() -> None:
 def test_missing_data_are_told_before_anything_is_embedded(tmp_path: Path, told: list[str]) -> None:
     with pytest.raises(FileNotFoundError, match="no folder"):
         judge(encoders.load("tiny"), tmp_path, told, source=str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="unknown part 'stss'"):
+        judge(encoders.load("tiny"), tmp_path, told, only=("stss",))
     assert told == [] and not (tmp_path / "runs").exists()
