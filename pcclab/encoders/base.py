@@ -219,11 +219,7 @@ class Encoder:
         Raises: ValueError for first-last pooling, which sentence-transformers does not have, and for a template or an
             adapter, which it would leave out.
         """
-        if left_out := [name for name in ("template", "adapter") if getattr(self.settings, name, None)]:
-            raise ValueError(
-                f"{self.settings.name} has a {left_out[0]}, which an export would leave out: merge the adapter "
-                "(`merged`), and keep a prompted model in this lab's own form (`save`)"
-            )
+        interchange.refuse(self.settings)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         told = interchange.model_card(path.name, {"base model": self.settings.name, **(card or {})})
@@ -231,9 +227,7 @@ class Encoder:
             dense = projection.layers_of(self.trunk)
             interchange.write(folder, pooling=self.settings.pooling, dim=int(self.trunk.config.hidden_size), card=told,
                               max_tokens=self.settings.max_tokens, dense=dense)  # fmt: skip
-            weights = self.trunk.state_dict() if dense else {}
-            inner = {name: value for name, value in weights.items() if not name.startswith(f"{projection.NAME}.")}
-            self.trunk.save_pretrained(folder, state_dict=inner or None)
+            self.trunk.save_pretrained(folder, state_dict=projection.without(self.trunk) if dense else None)
             self.tokenizer.save_pretrained(folder)
         return path
 

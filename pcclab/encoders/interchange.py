@@ -61,6 +61,20 @@ def declared(folder: Path, *, pooling: Pooling | None = None) -> dict[str, Any]:
     return found
 
 
+def refuse(settings: Any) -> None:
+    """Raise ValueError where an encoder of these settings would embed otherwise in sentence-transformers."""
+    if settings.pooling not in MODES.values():
+        raise ValueError(
+            f"{settings.pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
+        )
+    for name in ("template", "adapter"):
+        if getattr(settings, name, None):
+            raise ValueError(
+                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and keep "
+                "a prompted model in this lab's own form (`save`)"
+            )
+
+
 def write(
     folder: Path, *, pooling: Pooling, dim: int, max_tokens: int, card: str, dense: Sequence[projection.Dense] = ()
 ) -> None:
@@ -74,14 +88,8 @@ def write(
         dim: length of the pooled vectors, before any dense layer.
         card: text of its README.md.
         dense: layers behind the pooling.
-
-    Raises: ValueError for `first-last` pooling, which it does not have.
     """
-    theirs = next((name for name, ours in MODES.items() if ours == pooling), None)
-    if theirs is None:
-        raise ValueError(
-            f"{pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
-        )
+    theirs = next(name for name, ours in MODES.items() if ours == pooling)
     places = [f"{place}_Dense" for place in range(2, 2 + len(dense))]
     last = f"{2 + len(dense)}_Normalize"
     modules = [

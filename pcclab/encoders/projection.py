@@ -53,6 +53,11 @@ def layers_of(trunk: nn.Module) -> list[Dense]:
     return [layer for layer in projection if isinstance(layer, Dense)] if isinstance(projection, nn.Sequential) else []
 
 
+def without(trunk: nn.Module) -> dict[str, Tensor]:
+    """The weights of a trunk less those of its dense layers."""
+    return {name: value for name, value in trunk.state_dict().items() if not name.startswith(f"{NAME}.")}
+
+
 def attach(trunk: nn.Module, layers: Sequence[Dense], dim: int) -> None:
     """Let a trunk carry dense layers.
 

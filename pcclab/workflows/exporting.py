@@ -50,9 +50,7 @@ def export(
     Raises: ValueError for first-last pooling, which sentence-transformers does not have; as `judge`.
     """
     encoder = model.load(**(options or {}))
-    if encoder.settings.pooling not in interchange.MODES.values():
-        raise ValueError(f"{encoder.settings.pooling} pooling is unknown to sentence-transformers: export an encoder "
-                         f"with {', '.join(interchange.MODES.values())}")  # fmt: skip
+    interchange.refuse(encoder.settings)
     where = source if source is not None else model.run.parameters.source if model.run is not None else None
     rows = {} if where is None else judge(encoder, root, source=where, only=("sts",), tell=tell)["sts"].rows
     told = (
