@@ -129,10 +129,9 @@ def evaluate(
 
     if again and not everything:
         raise ValueError("--again goes with --all, which keeps what it computes: add --all, or drop --again")
+    if everything and (tasks is not None or subsets):
+        raise ValueError("--tasks and --subsets do not go with --all, which judges everything: drop one of them")
     if everything:
-        for option, given in (("--tasks", tasks is not None), ("--subsets", subsets)):
-            if given:
-                raise ValueError(f"{option} does not go with --all, which judges everything: drop one of them")
         options = {"pooling": pooling, "max_tokens": max_tokens}
         typer.echo(report.of_everything(name, source=source, again=again, options=options))
         return
@@ -151,16 +150,11 @@ def export(
     ],
     folder: Annotated[str, typer.Argument(help="Folder to make; one that is there is replaced.")],
     source: Source = None,
-    pooling: Annotated[
-        str | None, typer.Option(help="cls, mean or last instead of the model's.", show_default=False)
-    ] = None,
 ) -> None:
     """Write an encoder as a folder for sentence-transformers, with a model card: data, leakage, scores, command."""
     from pcclab import report
 
-    if Path(folder).exists() and not (Path(folder) / "modules.json").is_file():
-        raise FileExistsError(f"{folder} is there and is no exported model: name a new folder, or remove that one")
-    typer.echo(report.of_export(place, folder, source=source, options={"pooling": pooling}))
+    typer.echo(report.of_export(place, folder, source=source))
 
 
 @data_app.command()

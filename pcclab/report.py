@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pcclab.parameters.places import speaks_of_a_run
@@ -153,19 +154,22 @@ def of_everything(name: str, *, source: str | None, again: bool, options: Mappin
     return "\n\n".join(parts)
 
 
-def of_export(place: str, folder: str, *, source: str | None, options: Mapping[str, Any]) -> str:
+def of_export(place: str, folder: str, *, source: str | None) -> str:
     """Export an encoder with its card; the folder and how it is loaded.
 
     Args:
         place: as `encoders.load` takes it, or a run such as "03 real leakage=keep", run first where it is missing.
         folder: new, or replaced whole.
         source: what its scores are taken on; None: the source of its run, and without a run no scores.
-        options: further options of `encoders.load`.
+
+    Raises: ValueError for a folder that is there and is no model for sentence-transformers.
     """
+    if Path(folder).exists() and not (Path(folder) / "modules.json").is_file():
+        raise ValueError(f"{folder} is there and is no exported model: name a new folder, or remove that one")
     from pcclab import runs, workflows
 
     ((_, model),) = workflows.load_models([place]).items()
-    made = workflows.export(model, folder, runs.root(), source=source, options=options)
+    made = workflows.export(model, folder, runs.root(), source=source)
     return f"exported to {made}, its card is {made / 'README.md'}\nSentenceTransformer({str(made)!r}) loads it"
 
 

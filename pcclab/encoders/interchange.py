@@ -70,8 +70,8 @@ def refuse(settings: Any) -> None:
     for name in ("template", "adapter"):
         if getattr(settings, name, None):
             raise ValueError(
-                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and keep "
-                "a prompted model in this lab's own form (`save`)"
+                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and "
+                "keep a prompted model in this lab's own form (`save`)"
             )
 
 
