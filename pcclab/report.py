@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pcclab.parameters.places import speaks_of_a_run
 
 if TYPE_CHECKING:
     from pcclab.runs import Run
@@ -86,7 +89,7 @@ def of_encoder(
     """One encoder on the STS tasks: the encoder and the data are named above the figures.
 
     Args:
-        name: as `encoders.load` takes it.
+        name: as `encoders.load` takes it, or a run such as "03 real leakage=keep", run first where it is missing.
         source: as `data.load` takes it.
         tasks: some of the seven tasks, None for all.
         subsets: also each subset, and SentEval's all, mean and wmean.
@@ -103,13 +106,90 @@ def of_encoder(
     where = data.describe(source)
     from pcclab import encoders, evaluation
 
-    encoder = encoders.load(name, **options)
+    encoder = _of_run(name, options) if speaks_of_a_run(name) else encoders.load(name, **options)
     results = evaluation.sts(encoder, tasks=tasks, source=source)
     parts = [f"encoder: {results.encoder or name}\ndata:    {where}", table({"": results.to_dict()}, title="spearman")]
     parts += [f"{task}: undefined, {score.reason}" for task, score in results.tasks.items() if score.reason]
     if subsets:
         parts.append(results.to_frame(subsets=True).to_string(float_format="{:.2f}".format))
     return "\n\n".join(parts)
+
+
+def of_everything(name: str, *, source: str | None, again: bool, options: Mapping[str, Any]) -> str:
+    """One encoder on the STS, transfer and rank tasks and its geometry: a table a part, intervals in brackets.
+
+    What was judged before is read from `runs/evaluations`; a sheet with the parts' seconds lies beside it.
+
+    Args:
+        name: as `encoders.load` takes it, or a run such as "03 real leakage=keep", run first where it is missing.
+        source: as `data.load` takes it.
+        again: judge anew what is kept.
+        options: further options of `encoders.load`; None takes the model's own.
+
+    Raises: ValueError for missing data before any weights are loaded.
+    """
+    from pcclab import data, files, runs, workflows
+
+    where = data.describe(source)
+    ((title, model),) = workflows.load_models([name]).items()
+    encoder = model.load(**options)
+    found = workflows.judge(encoder, runs.root(), source=source, again=again)
+    parts = [f"encoder: {title}, {encoder}\ndata:    {where}"]
+    for part, rows in workflows.by_part(found).items():
+        told = {name: {column: _cell(value) for column, value in row.items()} for name, row in rows.items()}
+        parts.append(table(told, title=part))
+    seconds = {unit: judged.seconds for unit, judged in found.items()}
+    loads = {unit: judged.load for unit, judged in found.items()}
+    folder = next(iter(found.values())).file.parent
+    sheet = folder / f"all-{_source_word(source)}.json"
+    kept = {unit: judged.file.name for unit, judged in found.items()}
+    files.write_json(sheet, {"encoder": title, "source": where, "seconds": seconds, "load": loads, "files": kept})
+    reused = sum(judged.reused for judged in found.values())
+    told_busy = f", the machine's load up to {max(loads.values()):.1f}" if max(loads.values()) > 1 else ""
+    parts.append(
+        "intervals: 95 %, bootstrap over pairs, test rows, lists or sentences\n"
+        f"took {sum(seconds.values()):.1f} s{told_busy}; {reused} of {len(found)} units were kept from before\n"
+        f"kept in {sheet}"
+    )
+    return "\n\n".join(parts)
+
+
+def of_export(place: str, folder: str, *, source: str | None) -> str:
+    """Export an encoder with its card; the folder and how it is loaded.
+
+    Args:
+        place: as `encoders.load` takes it, or a run such as "03 real leakage=keep", run first where it is missing.
+        folder: new, or replaced whole.
+        source: what its scores are taken on; None: the source of its run, and without a run no scores.
+
+    Raises: ValueError for a folder that is there and is no model for sentence-transformers.
+    """
+    if Path(folder).exists() and not (Path(folder) / "modules.json").is_file():
+        raise ValueError(f"{folder} is there and is no exported model: name a new folder, or remove that one")
+    from pcclab import runs, workflows
+
+    ((_, model),) = workflows.load_models([place]).items()
+    made = workflows.export(model, folder, runs.root(), source=source)
+    return f"exported to {made}, its card is {made / 'README.md'}\nSentenceTransformer({str(made)!r}) loads it"
+
+
+def _of_run(place: str, options: Mapping[str, Any]) -> Any:
+    from pcclab import workflows  # loads what trains: seconds that an encoder by name need not wait for
+
+    ((_, model),) = workflows.load_models([place]).items()
+    return model.load(**options)
+
+
+def _source_word(source: str | None) -> str:
+    """A source in a file's name."""
+    return source if source in ("synthetic", "hub") else "senteval"
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    middle, low, high = (_text(float(number)) for number in value)
+    return f"{middle} [{low}, {high}]"
 
 
 def _text(value: Any) -> str:

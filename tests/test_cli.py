@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from pcclab import batch, cli, doctor, quickstart, report, runs, sheet
+from pcclab import batch, cli, doctor, encoders, evaluation, quickstart, report, runs, sheet
 from pcclab.parameters import MODELS, notebook_named
 from pcclab.workflows import bench
 
@@ -49,11 +50,11 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "race", "evaluate", "data", "doctor", "test"):
+    for name in ("quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"):
         assert f" {name} " in told
 
 
-@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "data", "doctor", "test"])
+@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"])
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
     assert code == 0
@@ -63,8 +64,8 @@ def test_every_command_has_help(call: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "09"], "notebook '09' names 0 notebooks"),
-        (["run", "0"], "notebook '0' names 6 notebooks"),
+        (["run", "99"], "notebook '99' names 0 notebooks"),
+        (["run", "0"], f"notebook '0' names {sum(name.startswith('0') for name in MODELS)} notebooks"),
         (["run", ""], "notebook '' names 0 notebooks"),
         (["run", "03", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
         (["run", "03", "-p", "leakge=keep"], "-p: unknown parameter leakge = 'keep': did you mean leakage?"),
@@ -75,6 +76,10 @@ def test_every_command_has_help(call: Any, name: str) -> None:
         (["race", "-p", "losses"], "write NAME=VALUE"),
         (["evaluate", "tiny", "--tasks", "sts1", "--source", "synthetic"], "unknown task 'sts1'"),
         (["evaluate", "tiny", "--tasks", "", "--source", "synthetic"], "no tasks"),
+        (["evaluate", "tiny", "--all", "--tasks", "stsb"], "--tasks and --subsets do not go with --all"),
+        (["evaluate", "tiny", "--all", "--subsets"], "--tasks and --subsets do not go with --all"),
+        (["evaluate", "tiny", "--again"], "--again goes with --all"),
+        (["evaluate", "tiny", "--all"], "PCCLAB_DATA"),
         (["evaluate", "tiny"], "PCCLAB_DATA"),
         (["evaluate", "tiny", "--source", "./nowhere"], "no folder"),
         (["data", "show", "stsx", "--source", "synthetic"], "unknown corpus 'stsx'"),
@@ -92,7 +97,7 @@ def test_bad_input_is_one_sentence_and_exit_code_two(call: Any, arguments: list[
 
 def test_debug_shows_the_error_itself(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PCCLAB_DEBUG", "")  # so that what the option sets is undone
-    monkeypatch.setattr(sys, "argv", ["pcclab", "--debug", "run", "09"])
+    monkeypatch.setattr(sys, "argv", ["pcclab", "--debug", "run", "99"])
     with pytest.raises(ValueError, match="names 0 notebooks"):
         cli.main()
 
@@ -272,6 +277,50 @@ def test_evaluate_prints_tasks_averages_source_and_encoder(call: Any) -> None:
     assert code == 0
     assert "wmean" in out
     assert "sts13/" in out
+
+
+def test_evaluate_everything_is_kept_and_read_again(call: Any, own_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = call("evaluate", "tiny", "--all", "--source", "synthetic")
+    assert (code, err) == (0, "")
+    for told in ("synthetic data", "[1/10] sts: computing", "[10/10] geometry: done", "transfer", "without order"):
+        assert told in out
+    table = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("stsb", "mrpc", "uniform"))}
+    assert table["stsb"][1] == "16" and table["stsb"][3].startswith("[")  # the last table with that row: lists
+    sheet = json.loads(next((own_root / "runs" / "evaluations").glob("*/all-synthetic.json")).read_text("utf8"))
+    assert len(sheet["seconds"]) == 10 and all(seconds > 0 for seconds in sheet["seconds"].values())
+
+    monkeypatch.setattr(encoders.Encoder, "encode", None)  # a second call embeds nothing
+    code, again, _ = call("evaluate", "tiny", "--all", "--source", "synthetic")
+    assert code == 0
+    assert "10 of 10 units were kept from before" in again
+    assert [line for line in again.splitlines() if "[" not in line[:1]][:-3] == [
+        line for line in out.splitlines() if "[" not in line[:1]
+    ][:-3]
+
+
+def test_evaluate_takes_a_run_as_it_is_spoken_of(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaving_weights(run: runs.Run, **options: Any) -> None:
+        run.begin()
+        encoders.load("tiny", seed=5).save(run.checkpoints / "final")
+        run.finish({"tests": {"average": 1.0}})
+
+    monkeypatch.setattr(batch, "execute", leaving_weights)
+    code, out, _ = call("evaluate", "03 smoke leakage=keep", "--source", "synthetic", "--tasks", "stsb")
+    assert code == 0
+    figure = evaluation.sts(encoders.load("tiny", seed=5), tasks=["stsb"], source="synthetic").average
+    assert f"{figure:.2f}" in out
+
+
+def test_export_writes_a_folder_and_leaves_others_alone(call: Any, tmp_path: Path) -> None:
+    code, out, _ = call("export", "tiny", str(tmp_path / "out"))
+    assert code == 0
+    assert "SentenceTransformer(" in out
+    assert "# out" in (tmp_path / "out" / "README.md").read_text(encoding="utf8")
+    assert call("export", "tiny", str(tmp_path / "out"))[0] == 0  # an earlier export is replaced
+    (tmp_path / "mine").mkdir()
+    code, _, err = call("export", "tiny", str(tmp_path / "mine"))
+    assert code == 2
+    assert "is no exported model" in " ".join(err.split())
 
 
 @pytest.mark.real_data

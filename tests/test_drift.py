@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -24,8 +25,7 @@ def project(checkout: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def direct(project: dict[str, Any]) -> list[Requirement]:
-    extras = [text for texts in project["optional-dependencies"].values() for text in texts]
-    return [Requirement(text) for text in [*project["dependencies"], *extras]]
+    return [Requirement(text) for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]]
 
 
 @pytest.fixture
@@ -40,6 +40,17 @@ def pins(checkout: Path) -> dict[str, str]:
 def test_every_direct_dependency_is_pinned_inside_its_range(direct: list[Requirement], pins: dict[str, str]) -> None:
     for requirement in direct:
         assert pins[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def test_every_optional_dependency_is_pinned_and_where_it_is_installed_it_is_the_pinned_one(
+    project: dict[str, Any], pins: dict[str, str]
+) -> None:
+    optional = [text for extra, texts in project["optional-dependencies"].items() if extra != "dev" for text in texts]
+    for requirement in map(Requirement, optional):
+        pinned = pins[canonicalize_name(requirement.name)]
+        assert pinned in requirement.specifier, requirement
+        if importlib.util.find_spec(requirement.name) is not None:
+            assert importlib.metadata.version(requirement.name) == pinned
 
 
 def test_what_is_tested_is_what_is_pinned(direct: list[Requirement], pins: dict[str, str]) -> None:

@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "quickstart": {"batch", "ceiling", "parameters", "report", "runs"},
     "records": set(),
     "reference": set(),
-    "report": {"data", "encoders", "evaluation", "figures", "plots", "runs", "workflows"},
+    "report": {"data", "encoders", "evaluation", "figures", "parameters", "plots", "runs", "workflows"},
     "runs": RUNNING,
     "sheet": {"records"},
     "tables": set(),

@@ -196,6 +196,25 @@ def test_leakage_splits_the_gain_and_looks_once_a_run(own_root: Path) -> None:
         assert len(json.loads(run.read_text(encoding="utf8"))["vault"]) == 1
 
 
+def test_rank_tasks_order_lists_and_show_the_widest(own_root: Path) -> None:
+    done = papermill(own_root, "09_rank_tasks")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "09_rank_tasks")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("09_rank_tasks")
+    assert result["lists"]["all"] == sum(count for name, count in result["lists"].items() if name != "all") == 112
+    for measure in ("kendall", "ndcg"):
+        assert list(result[measure]) == given["models"]
+        # A trained encoder orders better than random weights, which still see shared words.
+        assert 0 < result[measure]["tiny"]["average"] < result[measure]["minilm"]["average"] < 100
+    assert drawn(folder) == {"rank_tasks"}
+    assert "told apart from minilm: tiny" in verdict(own_root)
+    cells = nbformat.read(own_root / "out.ipynb", as_version=4).cells
+    shown = [out["data"]["text/markdown"] for cell in cells for out in cell.get("outputs", ()) if "text/markdown" in
+             out.get("data", {})]  # fmt: skip
+    assert sum("minilm rank" in text and "gold rank" in text for text in shown) == given["cases"]
+
+
 def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path) -> None:
     done = papermill(own_root, "03_stage2_pcc_tuning", "-p", "leakge", "keep")
     assert done.returncode == 1

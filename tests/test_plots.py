@@ -182,6 +182,18 @@ def effective() -> pd.DataFrame:
     )  # fmt: skip
 
 
+def ranks() -> pd.DataFrame:
+    ends = {"minilm": [40.1, 42.6, 66.4, 58.4], "stage 2 filter": [42.0, 44.0, 67.0, 60.0]}
+    levels = {"kendall": (0.0, math.nan), "ndcg": (45.0, 85.0)}
+    return pd.DataFrame(
+        {"task": task, "model": model, "measure": measure, "value": value / (2 if up else 1) + up, "lists": 95,
+         "low": value / (2 if up else 1) + up - 2, "high": value / (2 if up else 1) + up + 1, "constant": constant}
+        for measure, (up, constant) in levels.items()
+        for model, values in ends.items()
+        for task, value in zip([*TASKS[:3], "average"], values, strict=True)
+    )  # fmt: skip
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -191,6 +203,7 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "stage_levels": (plots.stage_levels, scores, plots.TEXT),
     "training_curve": (plots.training_curve, training, plots.COLUMN),
     "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
+    "rank_scores": (plots.rank_scores, ranks, plots.TEXT),
     "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
     "plane": (functools.partial(plots.plane, labels=MODELS), planes, plots.COLUMN),
     "cosine_groups": (plots.cosine_groups, grouped, plots.COLUMN),
@@ -308,6 +321,24 @@ def test_refuses_an_undefined_number(name: str) -> None:
     damaged.loc[damaged.index[1], column] = math.nan
     with pytest.raises(ValueError, match=f"{column} of row .* is undefined"):
         draw(damaged)
+
+
+def test_rank_scores_say_what_no_order_gets_and_how_many_lists_there_are() -> None:
+    ax = plots.rank_scores(ranks())
+    upper, lower = figure(ax).axes
+    dashed = {
+        panel: [line.get_ydata()[0] for line in panel.lines if line.get_color() == style.GREY]
+        for panel in (upper, lower)
+    }
+    assert dashed == {upper: [0.0] * 4, lower: [85.0] * 4}
+    assert next(text.get_text() for text in lower.get_xticklabels()) == "STS12\n95 lists"
+    legend = upper.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["minilm", "stage 2 filter", "no order"]
+    alone = plots.rank_scores(ranks(), measure="ndcg")
+    assert len(figure(alone).axes) == 1 and "NDCG" in alone.get_ylabel()
+    assert not [line for line in plots.rank_scores(ranks().drop(columns="constant"), measure="ndcg").lines
+                if line.get_color() == style.GREY]  # fmt: skip
 
 
 # The style

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pcclab.data.desk import check, fetch, show
     from pcclab.data.loading import describe, dev_pairs, load, nli_triplets, resolve, stage2_pairs, sts_tests
     from pcclab.data.pairs import NLI_RATINGS, LabelledTexts, NLIPairs, ScoredPairs, Sentences, Triplets
+    from pcclab.data.ranked import rank_tables
     from pcclab.data.table import Provenance, Table
     from pcclab.data.unrated import nli_pairs, sentences
 
@@ -24,6 +25,7 @@ _HOME = {
     "desk": ("check", "fetch", "show"),
     "loading": ("describe", "dev_pairs", "load", "nli_triplets", "resolve", "stage2_pairs", "sts_tests"),
     "pairs": ("NLI_RATINGS", "LabelledTexts", "NLIPairs", "ScoredPairs", "Sentences", "Triplets"),
+    "ranked": ("rank_tables",),
     "table": ("Provenance", "Table"),
     "unrated": ("nli_pairs", "sentences"),
 }
@@ -49,6 +51,7 @@ __all__ = [
     "load",
     "nli_pairs",
     "nli_triplets",
+    "rank_tables",
     "resolve",
     "sentences",
     "show",

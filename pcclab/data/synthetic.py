@@ -179,9 +179,9 @@ def _fresh(
         first = draw(rng, families)
         if rng.random() < (0.15 if name == "sickr" else 0.06):
             first = replace(first, denied=True)
-        second = _changed(first, rng, families)
+        second = changed(first, rng, families)
         left = say(first, style, rng)
-        pair = _rated(rng, name, subset, left, say(second, style, rng, avoid=left), (first, second))
+        pair = rated(rng, name, subset, left, say(second, style, rng, avoid=left), (first, second))
         if pair.key not in taken and pair.key[0] != pair.key[1] and not barred.intersection(pair.key):
             taken.add(pair.key)
             return pair
@@ -193,14 +193,14 @@ def _sharing(
     """A new pair of which one sentence is a test's and the other is not."""
     style = DOMAINS[name][0][subset]
     while True:
-        second = _changed(test.scenes[0], rng, DOMAINS[name][1])
-        pair = _rated(rng, name, subset, test.first, say(second, style, rng), (test.scenes[0], second))
+        second = changed(test.scenes[0], rng, DOMAINS[name][1])
+        pair = rated(rng, name, subset, test.first, say(second, style, rng), (test.scenes[0], second))
         if pair.key not in taken and pair.key[0] != pair.key[1] and len(tested.intersection(pair.key)) == 1:
             taken.add(pair.key)
             return pair
 
 
-def _changed(scene: Scene, rng: random.Random, families: tuple[str, ...]) -> Scene:
+def changed(scene: Scene, rng: random.Random, families: tuple[str, ...]) -> Scene:
     """A meaning to compare with: the same, one with one to three roles edited, or another scene altogether."""
     way = rng.random()
     if way < 0.22:
@@ -212,7 +212,7 @@ def _changed(scene: Scene, rng: random.Random, families: tuple[str, ...]) -> Sce
     return replace(other, denied=not other.denied) if rng.random() < 0.08 else other
 
 
-def _rated(rng: random.Random, name: str, subset: str, first: str, second: str, scenes: tuple[Scene, Scene]) -> Pair:
+def rated(rng: random.Random, name: str, subset: str, first: str, second: str, scenes: tuple[Scene, Scene]) -> Pair:
     low, high = get(name).scale
     truth = low + (high - low) * similarity(*scenes)
     given = [min(max(round(truth + rng.gauss(0.0, DEVIATION)), low), high) for _ in range(RATERS)]

@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pcclab import files
-from pcclab.encoders import engine, interchange
+from pcclab.encoders import engine, interchange, projection
 from pcclab.encoders.pooling import Pooling, pool
 
 SETTINGS_FILE = "pcclab.json"
@@ -66,7 +66,8 @@ class Encoder:
     @property
     def dim(self) -> int:
         """Length of an embedding."""
-        return int(self.trunk.config.hidden_size)
+        layers = projection.layers_of(self.trunk)
+        return layers[-1].linear.out_features if layers else int(self.trunk.config.hidden_size)
 
     @property
     def device(self) -> torch.device:
@@ -128,7 +129,10 @@ class Encoder:
         attention = None if bool(mask.all()) else mask
         output = self.trunk(input_ids=ids, attention_mask=attention, output_hidden_states=first_last)
         hidden = (output.hidden_states[1], output.hidden_states[-1]) if first_last else (output.last_hidden_state,)
-        return pool(self.settings.pooling, hidden, mask)
+        vectors = pool(self.settings.pooling, hidden, mask)
+        for layer in projection.layers_of(self.trunk):
+            vectors = layer(vectors)
+        return vectors
 
     def encode(
         self, sentences: Sequence[str], *, normalize: bool = False, progress: str | None = "encoding"
@@ -179,6 +183,8 @@ class Encoder:
             self.write_weights(folder)
             self.tokenizer.save_pretrained(folder)
             files.write_json(folder / SETTINGS_FILE, asdict(self.settings))
+            for number, layer in enumerate(projection.layers_of(self.trunk), 2):
+                projection.write(folder / f"{number}_Dense", layer)
         return path
 
     @property
@@ -210,15 +216,18 @@ class Encoder:
             card: facts of the model card, such as base model, data, leakage, objective, seeds, scores and command; a
                 mapping in it becomes a table. What is not given is not told.
 
-        Raises: ValueError for first-last pooling, which sentence-transformers does not have.
+        Raises: ValueError for first-last pooling, which sentence-transformers does not have, and for a template or an
+            adapter, which it would leave out.
         """
+        interchange.refuse(self.settings)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         told = interchange.model_card(path.name, {"base model": self.settings.name, **(card or {})})
         with files.replacing_folder(path) as folder:
-            interchange.write(folder, pooling=self.settings.pooling, dim=self.dim, max_tokens=self.settings.max_tokens,
-                              card=told)  # fmt: skip
-            self.trunk.save_pretrained(folder)
+            dense = projection.layers_of(self.trunk)
+            interchange.write(folder, pooling=self.settings.pooling, dim=int(self.trunk.config.hidden_size), card=told,
+                              max_tokens=self.settings.max_tokens, dense=dense)  # fmt: skip
+            self.trunk.save_pretrained(folder, state_dict=projection.without(self.trunk) if dense else None)
             self.tokenizer.save_pretrained(folder)
         return path
 

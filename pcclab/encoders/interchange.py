@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from pcclab import files
+from pcclab.encoders import projection
 from pcclab.encoders.pooling import Pooling
 
 MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last"}
 """Their names of the poolings that both know. `first-last` is ours alone."""
 _FLAGS = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "lasttoken": "pooling_mode_lasttoken"}
+_ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 _OTHERS = ("pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens")
 
 
 def declared(folder: Path, *, pooling: Pooling | None = None) -> dict[str, Any]:
-    """Pooling and length that a sentence-transformers folder declares; empty for a folder without its files.
+    """Pooling, length and dense layers that a sentence-transformers folder declares, as far as it has its files.
 
     Args:
         folder: with `modules.json` or `1_Pooling`.
         pooling: what will be used instead of the folder's own, which then need not be one of ours.
 
-    Raises: ValueError for a pooling this lab does not have, or a module behind the pooling other than a normalisation.
+    Raises: ValueError for a pooling this lab does not have, or modules in another order than trunk, pooling, dense
+        layers, normalisation; the last one changes no cosine.
     """
     found: dict[str, Any] = {}
     modules = _read(folder / "modules.json") or []
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
-    if strange := sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"}):
-        raise ValueError(f"{folder} adds {', '.join(strange)} behind its pooling: only trunk + pooling is read")
+    if strange := sorted(set(kinds) - {"Transformer", "Pooling", "Dense", "Normalize"}):
+        raise ValueError(
+            f"{folder} adds {', '.join(strange)}: only trunk, pooling, dense layers, normalisation are read"
+        )
+    if "Dense" in kinds and kinds != sorted(kinds, key=_ORDER.index):
+        told = f"{folder} has {', '.join(kinds)} in this order"
+        raise ValueError(f"{told}: dense layers are read between the pooling and the normalisation")
+    found["dense"] = tuple(
+        folder / str(module.get("path", "2_Dense"))
+        for module, kind in zip(modules, kinds, strict=True)
+        if kind == "Dense"
+    )
     place = next(
         (module["path"] for module, kind in zip(modules, kinds, strict=True) if kind == "Pooling"), "1_Pooling"
     )
@@ -48,19 +61,43 @@ def declared(folder: Path, *, pooling: Pooling | None = None) -> dict[str, Any]:
     return found
 
 
-def write(folder: Path, *, pooling: Pooling, dim: int, max_tokens: int, card: str) -> None:
+def refuse(settings: Any) -> None:
+    """Raise ValueError where an encoder of these settings would embed otherwise in sentence-transformers."""
+    if settings.pooling not in MODES.values():
+        raise ValueError(
+            f"{settings.pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
+        )
+    for name in ("template", "adapter"):
+        if getattr(settings, name, None):
+            raise ValueError(
+                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and "
+                "keep a prompted model in this lab's own form (`save`)"
+            )
+
+
+def write(
+    folder: Path, *, pooling: Pooling, dim: int, max_tokens: int, card: str, dense: Sequence[projection.Dense] = ()
+) -> None:
     """Add to a folder with trunk and tokenizer the files that make it a sentence-transformers model.
 
     The files are of the older form, which every version reads.
 
-    Raises: ValueError for `first-last` pooling, which it does not have.
+    Args:
+        folder: exists.
+        pooling, max_tokens: of the encoder.
+        dim: length of the pooled vectors, before any dense layer.
+        card: text of its README.md.
+        dense: layers behind the pooling.
     """
-    theirs = next((name for name, ours in MODES.items() if ours == pooling), None)
-    if theirs is None:
-        raise ValueError(
-            f"{pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
-        )
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    theirs = next(name for name, ours in MODES.items() if ours == pooling)
+    places = [f"{place}_Dense" for place in range(2, 2 + len(dense))]
+    last = f"{2 + len(dense)}_Normalize"
+    modules = [
+        ("", "Transformer"),
+        ("1_Pooling", "Pooling"),
+        *((place, "Dense") for place in places),
+        (last, "Normalize"),
+    ]
     rows = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for place, (path, kind) in enumerate(modules)
@@ -68,10 +105,12 @@ def write(folder: Path, *, pooling: Pooling, dim: int, max_tokens: int, card: st
     files.write_json(folder / "modules.json", rows)
     files.write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False})
     (folder / "1_Pooling").mkdir()
-    (folder / "2_Normalize").mkdir()
+    (folder / last).mkdir()
+    for place, layer in zip(places, dense, strict=True):
+        projection.write(folder / place, layer)
     flags = dict.fromkeys((*_FLAGS.values(), *_OTHERS), False) | {_FLAGS[theirs]: True}
     files.write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": dim, **flags})
-    files.write_json(folder / "2_Normalize" / "config.json", {})
+    files.write_json(folder / last / "config.json", {})
     files.write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
     files.write_text(folder / "README.md", card)
 

@@ -12,7 +12,7 @@ import torch
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from pcclab.encoders import interchange, tiny
+from pcclab.encoders import interchange, projection, tiny
 from pcclab.encoders.base import Encoder, Settings, read_settings
 from pcclab.encoders.cutting import cut
 from pcclab.encoders.pooling import Pooling
@@ -62,6 +62,7 @@ def load(
         pooling=pooling or saved.get("pooling", "mean"),
         max_tokens=limit,
     )
+    projection.attach(model, [projection.read(place) for place in saved.get("dense", ())], model.config.hidden_size)
     return _encoder(model, tokenizer, settings, device, dtype)
 
 
@@ -121,12 +122,12 @@ def _refuse_empty(folder: Path) -> None:
 
 
 def _saved(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
-    """Pooling and length that a folder declares, in this lab's file or in sentence-transformers' files."""
+    """Pooling, length and dense layers that a folder declares, in this lab's file or in another tool's."""
     if folder is None:
         return {}
     ours = read_settings(folder)
     if ours:
-        return ours
+        return {**ours, "dense": tuple(sorted(folder.glob("[0-9]_Dense")))}
     return interchange.declared(folder, pooling=pooling)
 
 

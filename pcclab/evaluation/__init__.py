@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pcclab.evaluation.groups import similarity_by_group
     from pcclab.evaluation.level_intervals import levels_interval
     from pcclab.evaluation.levels import effective_levels, untied_ceiling
+    from pcclab.evaluation.rank_intervals import compare_ranks, rank_intervals, widest
     from pcclab.evaluation.seen import seen_gains, seen_unseen
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
@@ -29,6 +30,7 @@ _HOME = {
     "groups": ("similarity_by_group",),
     "level_intervals": ("levels_interval",),
     "levels": ("effective_levels", "untied_ceiling"),
+    "rank_intervals": ("compare_ranks", "rank_intervals", "widest"),
     "significance": ("holm", "williams"),
     "seen": ("seen_gains", "seen_unseen"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),
@@ -45,6 +47,7 @@ __all__ = [
     "bootstrap",
     "case",
     "compare",
+    "compare_ranks",
     "compare_tasks",
     "cosine",
     "effective_levels",
@@ -54,6 +57,7 @@ __all__ = [
     "levels_interval",
     "order_sensitivity",
     "pearson",
+    "rank_intervals",
     "rank_pairs",
     "rank_tasks",
     "seeds",
@@ -67,6 +71,7 @@ __all__ = [
     "transfer",
     "uniformity",
     "untied_ceiling",
+    "widest",
     "williams",
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,31 @@ def queries(pairs: ScoredPairs, *, more_than: int = 3) -> tuple[Query, ...]:
         for text, rated in found.items()
         if len(rated) > more_than
     )
+
+
+def linked(lists: Sequence[Query]) -> tuple[int, ...]:
+    """The group of each list, counted from 0: lists that share a sentence, directly or through others, are one group.
+
+    Such lists are no independent draws: where a caption was rated against six others, each of the seven is a query.
+
+    >>> from pcclab.data import ScoredPairs
+    >>> table = ScoredPairs(("a", "a", "b", "d"), ("b", "c", "c", "e"), [4.0, 5.0, 1.0, 0.0])
+    >>> linked(queries(table, more_than=0))
+    (0, 0, 0, 1, 1)
+    """
+    above: dict[str, str] = {}
+
+    def root(text: str) -> str:
+        while above.setdefault(text, text) != text:
+            above[text] = above[above[text]]
+            text = above[text]
+        return text
+
+    for row in lists:
+        for partner in row.partners:
+            above[root(partner)] = root(row.text)
+    number: dict[str, int] = {}
+    return tuple(number.setdefault(root(row.text), len(number)) for row in lists)
 
 
 def kendall(scores: Float[np.ndarray, "lists partners"], gold: Float[np.ndarray, "lists partners"]) -> np.ndarray:

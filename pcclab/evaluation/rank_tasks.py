@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from pcclab import data
 from pcclab.evaluation.correlation import CONSTANT, cosine
 from pcclab.evaluation.embeddings import embed
-from pcclab.evaluation.rank_lists import Query, kendall, ndcg, queries
+from pcclab.evaluation.rank_lists import Query, kendall, linked, ndcg, queries
 from pcclab.evaluation.results import UNDEFINED
-from pcclab.evaluation.sts import load_tasks
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +39,10 @@ class RankScore:
         constant_scores: lists, of the others, that the encoder gives one score: no tau.
         zero_gold: lists whose ratings are all 0: no NDCG either.
         merged: ratings of a partner beyond its first, in all lists: averaged into one.
+        constant: the NDCG of a scorer to which all partners are alike: what the measure gives for nothing.
+        queries: the sentence of each list, in the order of the set.
+        groups: number of the group of each list; lists of one group share sentences, see `rank_lists.linked`.
+        taus, gains: tau-b and NDCG x 100 of each list, or None where it has none.
     """
 
     lists: int
@@ -49,6 +53,11 @@ class RankScore:
     constant_scores: int = 0
     zero_gold: int = 0
     merged: int = 0
+    constant: float | None = None
+    queries: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
+    taus: tuple[float | None, ...] = ()
+    gains: tuple[float | None, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -118,7 +127,7 @@ def rank_tasks(
     Args:
         encoder: anything with `encode`; every distinct sentence of all lists together is embedded once.
         tasks: some of `pcclab.data.STS_TASKS`; None is all seven.
-        source: as in `pcclab.data.load`.
+        source: as in `pcclab.data.load`; the synthetic one has lists of its own, see `pcclab.data.rank_tables`.
         more_than: a list has more partners than this.
         cache: as in `evaluation.embeddings.embed`.
 
@@ -129,7 +138,7 @@ def rank_tasks(
     Source: RankCSE, appendix G and table 13 (which does not give its numbers of lists, nor its gain).
     Relations: `sts` ranks all pairs of a set at once, here each query's partners only.
     """
-    return rank_pairs(encoder, load_tasks(tasks, source), more_than=more_than, cache=cache)
+    return rank_pairs(encoder, data.rank_tables(tasks, source=source), more_than=more_than, cache=cache)
 
 
 def rank_pairs(
@@ -189,22 +198,45 @@ def _cosines(rows: Sequence[Query], embedded: Embedded) -> np.ndarray:
 
 
 def _score(lists: Sequence[Query], embedded: Embedded) -> RankScore:
-    by_length: dict[int, list[Query]] = defaultdict(list)
-    for row in lists:
-        by_length[len(row.partners)].append(row)
-    taus, gains = [np.empty(0)], [np.empty(0)]
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for at, row in enumerate(lists):
+        by_length[len(row.partners)].append(at)
+    taus, gains, nothing = (np.full(len(lists), np.nan) for _ in range(3))
     flat = like = zero = 0
-    for rows in by_length.values():
-        scores, gold = _cosines(rows, embedded), np.stack([row.gold for row in rows])
-        agreed, nothing = np.ptp(gold, axis=1) == 0, (gold == 0).all(axis=1)
+    for places in by_length.values():
+        rows = np.array(places)
+        scores, gold = _cosines([lists[place] for place in places], embedded), np.stack([lists[p].gold for p in places])
+        agreed, empty = np.ptp(gold, axis=1) == 0, (gold == 0).all(axis=1)
         same = ~agreed & (np.ptp(scores, axis=1) <= CONSTANT)
         defined = ~agreed & ~same
-        taus.append(kendall(scores[defined], gold[defined]))
-        gains.append(ndcg(scores[~nothing], gold[~nothing]))
-        flat, like, zero = flat + int(agreed.sum()), like + int(same.sum()), zero + int(nothing.sum())
-    tau, gain = (100 * float(np.concatenate(x).mean()) if sum(map(len, x)) else None for x in (taus, gains))
-    partners, merged = sum(len(row.partners) for row in lists), sum(row.merged for row in lists)
-    return RankScore(len(lists), partners, tau, gain, flat, like, zero, merged)
+        taus[rows[defined]] = 100 * kendall(scores[defined], gold[defined])
+        gains[rows[~empty]] = 100 * ndcg(scores[~empty], gold[~empty])
+        nothing[rows[~empty]] = 100 * ndcg(np.zeros_like(scores[~empty]), gold[~empty])
+        flat, like, zero = flat + int(agreed.sum()), like + int(same.sum()), zero + int(empty.sum())
+    return RankScore(
+        len(lists),
+        sum(len(row.partners) for row in lists),
+        _over(taus),
+        _over(gains),
+        flat,
+        like,
+        zero,
+        merged=sum(row.merged for row in lists),
+        constant=_over(nothing),
+        queries=tuple(row.text for row in lists),
+        groups=linked(lists),
+        taus=_each(taus),
+        gains=_each(gains),
+    )
+
+
+def _over(values: np.ndarray) -> float | None:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None
+
+
+def _each(values: np.ndarray) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(value) else float(value) for value in values)
 
 
 def _told(score: float | None) -> float | str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.exporting import card, export
 from pcclab.workflows.geometry import Geometry, geometry, other_models
 from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
@@ -22,14 +24,19 @@ __all__ = [
     "Bench",
     "Cell",
     "Geometry",
+    "Judged",
     "Model",
     "Trial",
     "ablate",
+    "by_part",
+    "card",
     "choices",
+    "export",
     "from_scratch",
     "frozen",
     "geometry",
     "grid",
+    "judge",
     "load_models",
     "load_student",
     "load_teachers",

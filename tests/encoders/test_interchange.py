@@ -6,11 +6,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Dropout, Pooling
+from torch import nn
 
-from pcclab import encoders
+from pcclab import data, encoders, evaluation, training
 
 TEXTS = ["a wren", "a crow in the rain, and a second crow", 'quotes "and" lines\nof two', "x " * 60]
 
@@ -50,16 +52,85 @@ def test_what_it_cannot_read_it_refuses(tmp_path):
     with pytest.raises(ValueError, match="pools by max and mean: this lab has cls, mean, lasttoken"):
         encoders.load(tmp_path / "max")
     assert encoders.load(tmp_path / "max", pooling="cls").settings.pooling == "cls"
-    deeper = SentenceTransformer(modules=[trunk, Pooling(64), Dense(64, 32)], device="cpu")
-    deeper.save(str(tmp_path / "dense"))
-    with pytest.raises(ValueError, match="adds Dense behind its pooling"):
-        encoders.load(tmp_path / "dense")
+    turned = SentenceTransformer(modules=[trunk, Pooling(64), Normalize(), Dense(64, 32)], device="cpu")
+    turned.save(str(tmp_path / "turned"))
+    with pytest.raises(ValueError, match="Transformer, Pooling, Normalize, Dense in this order"):
+        encoders.load(tmp_path / "turned")
+    dropped = SentenceTransformer(modules=[trunk, Pooling(64), Dropout(0.1)], device="cpu")
+    dropped.save(str(tmp_path / "dropped"))
+    with pytest.raises(ValueError, match="adds Dropout: only trunk, pooling, dense layers, normalisation"):
+        encoders.load(tmp_path / "dropped")
+    with pytest.raises(ValueError, match=r"applies torch.nn.modules.activation.Softplus: .* one of"):
+        with_dense(tmp_path / "soft", Dense(64, 32, activation_function=nn.Softplus()))
+    with pytest.raises(ValueError, match="has a residual"):
+        with_dense(tmp_path / "residual", Dense(64, 32, use_residual=True))
+    with pytest.raises(ValueError, match="takes vectors of 32 and is given 64"):
+        with_dense(tmp_path / "narrow", Dense(32, 32))
+    with_dense(tmp_path / "old", Dense(64, 32))
+    (tmp_path / "old" / "2_Dense" / "model.safetensors").rename(tmp_path / "old" / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"has no model.safetensors: .* nothing else is read"):
+        encoders.load(tmp_path / "old")
+
+
+def with_dense(folder, *dense):
+    """A folder as sentence-transformers writes it, with dense layers, read again: theirs and ours."""
+    encoders.load("tiny").save(folder.with_suffix(".trunk"))
+    modules = [Transformer(str(folder.with_suffix(".trunk"))), Pooling(64, pooling_mode="cls"), *dense, Normalize()]
+    theirs = SentenceTransformer(modules=modules, device="cpu")
+    theirs.save(str(folder))
+    return theirs, encoders.load(folder)
+
+
+@pytest.mark.parametrize("layers", [[(64, 32, nn.Tanh())], [(64, 96, None), (96, 16, nn.GELU())]])
+def test_dense_layers_are_read_trained_saved_and_exported(tmp_path, layers):
+    dense = [
+        Dense(*sizes, activation_function=activation, bias=at == 0) for at, (*sizes, activation) in enumerate(layers)
+    ]
+    theirs, ours = with_dense(tmp_path / "theirs", *dense)
+    width = layers[-1][1]
+    assert ours.dim == width and ours.settings.pooling == "cls"
+    vectors = ours.encode(TEXTS[:3], normalize=True)
+    assert vectors.shape == (3, width)
+    np.testing.assert_allclose(vectors, theirs.encode(TEXTS[:3]), atol=1e-5)
+    names = [name for name, weights in ours.trunk.named_parameters() if weights.requires_grad]
+    assert any(name.startswith("projection.") for name in names)  # what trains the trunk trains them
+    again = encoders.load(ours.save(tmp_path / "saved"))
+    assert again.fingerprint == ours.fingerprint != encoders.load(tmp_path / "theirs.trunk").fingerprint
+    there = SentenceTransformer(str(ours.to_sentence_transformer(tmp_path / "out")), device="cpu")
+    np.testing.assert_allclose(there.encode(TEXTS[:3]), vectors, atol=1e-5)
+    np.testing.assert_allclose(encoders.load(tmp_path / "out").encode(TEXTS[:3], normalize=True), vectors, atol=1e-5)
+
+
+def test_dense_layers_learn(tmp_path):
+    _, encoder = with_dense(tmp_path / "theirs", Dense(64, 8))
+    before = encoder.trunk.projection[0].linear.weight.detach().clone()
+    training.fit(encoder, data.load("stsb", split="train", source="synthetic"), "pearson",
+                 parameters={"max_steps": 2, "batch_size": 16, "learning_rate": 0.01})  # fmt: skip
+    assert not torch.equal(encoder.trunk.projection[0].linear.weight, before)
+
+
+@pytest.mark.real_data
+def test_an_export_of_minilm_scores_the_same_in_sentence_transformers(tmp_path, senteval):
+    encoder, table = encoders.load("minilm"), data.load("stsb", source=senteval)
+    ours = evaluation.sts_pairs(encoder, {"stsb": table}).average
+    there = SentenceTransformer(str(encoder.to_sentence_transformer(tmp_path / "out")), device="cpu")
+    theirs = evaluation.sts_pairs(there, {"stsb": table}).average
+    back = evaluation.sts_pairs(encoders.load(tmp_path / "out"), {"stsb": table}).average
+    assert theirs == pytest.approx(ours, abs=0.01) and back == pytest.approx(ours, abs=0.01)
+    assert ours == pytest.approx(82.03, abs=0.01)
 
 
 def test_first_last_pooling_stays_here_and_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError, match="first-last pooling is unknown to sentence-transformers"):
         encoders.load("tiny", pooling="first-last").to_sentence_transformer(tmp_path / "new" / "out")
-    assert list((tmp_path / "new").iterdir()) == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_template_is_not_left_out_in_silence(tmp_path):
+    prompted = encoders.load("tiny-opt", prompt="STH")
+    with pytest.raises(ValueError, match="has a template, which an export would leave out"):
+        prompted.to_sentence_transformer(tmp_path / "new" / "out")
+    assert not (tmp_path / "new").exists()
 
 
 def test_files_are_of_the_form_that_every_version_reads(tmp_path):

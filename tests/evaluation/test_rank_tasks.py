@@ -14,8 +14,8 @@ from sklearn.metrics import ndcg_score
 
 from pcclab import data
 from pcclab.data import ScoredPairs
-from pcclab.evaluation.correlation import Undefined
-from pcclab.evaluation.rank_lists import kendall, ndcg, queries
+from pcclab.evaluation.correlation import Undefined, cosine
+from pcclab.evaluation.rank_lists import kendall, linked, ndcg, queries
 from pcclab.evaluation.rank_tasks import case, rank_pairs, rank_tasks
 
 
@@ -169,11 +169,48 @@ def test_a_set_is_the_mean_of_its_lists_one_by_one():
 
 
 def test_the_tasks_are_the_tables_of_their_names():
-    loaded = {name: data.load(name, source="synthetic") for name in ("sts14", "stsb")}
-    results = rank_tasks(Words(), tasks=["sts14", "stsb"], source="synthetic", more_than=1)
-    assert results.tasks == rank_pairs(Words(), loaded, more_than=1).tasks and results.source == "synthetic"
+    loaded = data.rank_tables(["sts14", "stsb"], source="synthetic")
+    results = rank_tasks(Words(), tasks=["sts14", "stsb"], source="synthetic", more_than=4)
+    assert results.tasks == rank_pairs(Words(), loaded, more_than=4).tasks and results.source == "synthetic"
     for name, table in loaded.items():
-        assert results.tasks[name].lists == len(queries(table, more_than=1))
+        assert 0 < results.tasks[name].lists == len(queries(table, more_than=4)) < len(queries(table))
+
+
+def test_a_score_keeps_its_lists_in_the_order_of_the_set():
+    table = webs(3)
+    encoder = Fixed({text: np.random.default_rng(len(text)).normal(size=8) for text in table.first + table.second})
+    score = rank_pairs(encoder, {"set": table}).tasks["set"]
+    rows = queries(table)
+    assert score.queries == tuple(row.text for row in rows)
+    assert len(score.taus) == len(score.gains) == len(score.groups) == score.lists == len(rows)
+    for row, tau, gain in zip(rows, score.taus, score.gains, strict=True):
+        cosines = cosine(
+            np.stack([encoder.vectors[row.text]] * len(row.partners)),
+            np.stack([encoder.vectors[text] for text in row.partners]),
+        )
+        assert tau == pytest.approx(100 * stats.kendalltau(cosines, row.gold).statistic)
+        assert gain == pytest.approx(100 * ndcg_score([row.gold], [cosines]))
+    assert score.constant == pytest.approx(
+        100 * np.mean([ndcg_score([row.gold], [np.zeros(len(row.gold))]) for row in rows])
+    )
+
+
+@given(pairs_of_letters)
+def test_lists_that_share_a_sentence_are_one_group(rows):
+    found = queries(ScoredPairs(*zip(*rows, strict=True)), more_than=0)
+    groups = dict(zip((row.text for row in found), linked(found), strict=True))
+    edges = {frozenset(row[:2]) for row in rows}
+    assert all(len({groups[text] for text in edge}) == 1 for edge in edges)
+    # As many groups as a slow walk finds, numbered as they come.
+    reached, walks = set(), 0
+    for text in groups:
+        walks += text not in reached
+        front = {text}
+        while front - reached:
+            reached |= front
+            front = {other for edge in edges for other in edge if edge & front}
+    assert max(groups.values()) + 1 == walks
+    assert list(dict.fromkeys(groups.values())) == list(range(walks))
 
 
 def test_lists_without_a_value_are_counted_and_left_out():
