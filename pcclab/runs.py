@@ -13,29 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pcclab import files, records, sheet
 from pcclab import notebook as kernel
+from pcclab.checkout import root as root
 from pcclab.parameters import Parameters, identifier, load_file, load_spoken, model_of, to_yaml, validate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEEDS_BYTES = 200 * 2**20
-
-
-def root() -> Path:
-    """The checkout: PCCLAB_ROOT, else the first folder from here upwards with `pyproject.toml` and `notebooks/`.
-
-    Raises: FileNotFoundError where PCCLAB_ROOT names no folder.
-    """
-    named = os.environ.get("PCCLAB_ROOT")
-    if named:
-        if not Path(named).is_dir():
-            raise FileNotFoundError(f"PCCLAB_ROOT = {named!r} is no folder: unset it, or point it at the checkout")
-        return Path(named).resolve()
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "pyproject.toml").is_file() and (folder / "notebooks").is_dir():
-            return folder
-    return Path(__file__).resolve().parent.parent
 
 
 def start(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-LEAVES = {"complaints", "files", "progress", "values"}
-RUNNING = {"batch", "figures", "notebook", "parameters", "records", "runs", "sheet"}
+LEAVES = {"checkout", "complaints", "files", "progress", "values"}
+RUNNING = {"batch", "checkout", "figures", "notebook", "parameters", "records", "runs", "sheet"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": {"runs"},
     "__main__": {"cli"},
