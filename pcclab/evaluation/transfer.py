@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -73,24 +73,36 @@ def transfer(
 
     Source: SentEval (Conneau and Kiela 2018); Pcc-tuning, table 6; RankCSE, table 3.
     """
+    if protocol not in GRIDS:
+        raise ValueError(f"protocol is {protocol!r}: take 'lbfgs' or 'senteval'")
+    tables = transfer_tables(tasks, source=source, limit=limit)
+    embedded = embed(encoder, sentences(tables), cache=cache)
+    scored = {name: _score(name, parts, embedded, protocol) for name, parts in tables.items()}
+    origin = dict.fromkeys(e.source for parts in tables.values() for part in parts for e in part.provenance)
+    return TransferResults(scored, protocol=protocol, encoder=str(encoder), source=", ".join(origin), limit=limit)
+
+
+def transfer_tables(
+    tasks: Sequence[str] | None = None, *, source: str | os.PathLike[str] | None = None, limit: int | None = None
+) -> dict[str, list[LabelledTexts]]:
+    """The parts of each task's corpus, rows in SentEval's order; arguments and errors as of `transfer`."""
     names = list(TASKS if tasks is None else tasks)
     if unknown := [name for name in names if name not in TASKS]:
         raise ValueError(f"unknown transfer task {unknown[0]!r}: choose among {', '.join(TASKS)}")
     if not names:
         raise ValueError(f"no tasks to judge: choose among {', '.join(TASKS)}, or None for all")
-    if protocol not in GRIDS:
-        raise ValueError(f"protocol is {protocol!r}: take 'lbfgs' or 'senteval'")
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}: give at least 1 row a part, or None for all")
     tables = {}
     for name in names:
         parts = [cast("LabelledTexts", data.load(name, split=part, source=source)) for part in TASKS[name][1]]
         tables[name] = [_ordered(name, part if limit is None else _few(part, limit)) for part in parts]
-    every = [part for parts in tables.values() for part in parts]
-    embedded = embed(encoder, (text for part in every for text in (*part.text, *(part.second or ()))), cache=cache)
-    scored = {name: _score(name, parts, embedded, protocol) for name, parts in tables.items()}
-    origin = dict.fromkeys(entry.source for part in every for entry in part.provenance)
-    return TransferResults(scored, protocol=protocol, encoder=str(encoder), source=", ".join(origin), limit=limit)
+    return tables
+
+
+def sentences(tables: Mapping[str, Sequence[LabelledTexts]]) -> Iterator[str]:
+    """Every sentence of the tables, repeats and all."""
+    return (text for parts in tables.values() for part in parts for text in (*part.text, *(part.second or ())))
 
 
 def _few(table: LabelledTexts, limit: int) -> LabelledTexts:
