@@ -40,8 +40,8 @@ GRIDS: dict[Protocol, tuple[float, ...]] = {
     "senteval": tuple(10.0**t for t in range(-5, -1)),
 }
 """Weight decays tried. Both protocols have SentEval's range, for its Adam and a minimum penalise the same mean loss; a
-minimum has no early stopping to help, so it is given the half decades too. The toolkit's other grid, scikit-learn's C from
-1/2 on, ends where the development folds of MRPC and TREC still ask for more decay."""
+minimum has no early stopping to help, so it is given the half decades too. The toolkit's other grid, scikit-learn's C
+from 1/2 on, ends where the development folds of MRPC and TREC still ask for more decay."""
 
 
 def transfer(

@@ -19,6 +19,7 @@ from pcclab.parameters.geometry import GeometryParameters
 from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
+from pcclab.parameters.transferring import TransferParameters
 from pcclab.values import read_assignments, read_yaml
 
 MODELS: dict[str, type[Parameters]] = {
@@ -29,6 +30,7 @@ MODELS: dict[str, type[Parameters]] = {
     "05_alignment_uniformity": GeometryParameters,
     "06_regression": RegressionParameters,
     "07_rankcse": RankingParameters,
+    "08_transfer": TransferParameters,
     "10_leakage": LeakageParameters,
 }
 
