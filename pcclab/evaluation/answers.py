@@ -91,8 +91,9 @@ def compare_answers(
         rows[name] = _row(n, 100 * float(first.mean()), 100 * float(second.mean()), drawn[-1], level)
     corrected = list(holm([row["p"] for row in rows.values()]))
     if len(rows) > 1:
-        means = [float(np.mean([row[side] for row in rows.values()])) for side in ("first", "second")]
-        rows[AVERAGE] = _row(sum(row["rows"] for row in rows.values()), *means, np.mean(drawn, axis=0), level)
+        first_mean, second_mean = (float(np.mean([row[side] for row in rows.values()])) for side in ("first", "second"))
+        whole = sum(row["rows"] for row in rows.values())
+        rows[AVERAGE] = _row(whole, first_mean, second_mean, np.mean(drawn, axis=0), level)
         corrected.append(rows[AVERAGE]["p"])
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
     frame["p_holm"] = corrected

@@ -43,7 +43,8 @@ class RegressionParameters(TrainingGrid):
     relu_slope: float = Field(gt=0, description="k of translated_relu")
     threshold: float = Field(ge=0, description="x0 of both: errors below it are free; at most half the label interval")
     spacing: float = Field(
-        gt=0, description="label interval d of the NLI classes in the first of two phases: contradiction 0, neutral d, 2d"
+        gt=0,
+        description="label interval d of the NLI classes in the first of two phases: contradiction 0, neutral d, 2d",
     )
     nli_pairs: int = Field(ge=0, description="NLI pairs the head learns from first, the trunk frozen; 0: all")
     head_learning_rate: float = Field(gt=0, le=1, description="peak of the learning rate of that first phase")

@@ -23,10 +23,10 @@ from pcclab.evaluation.folds import SEED, Fit, folded
 from pcclab.evaluation.transfer import GRIDS, sentences, transfer_tables
 
 HOW = (
-    "MRPC on all-MiniLM-L6-v2's embeddings, taken beforehand and shared: ten folds of the training rows for every decay, "
-    "then the test rows; theirs: SentEval's default protocol as a plain loop, one classifier after another by torch's "
-    "own layer, loss and Adam; ours: evaluation.transfer, both protocols; turn about in one process; ratio = theirs / "
-    "ours, round by round; accuracies x 100 of all three"
+    "MRPC on all-MiniLM-L6-v2's embeddings, taken beforehand and shared: ten folds of the training rows for every "
+    "decay, then the test rows; theirs: SentEval's default protocol as a plain loop, one classifier after another by "
+    "torch's own layer, loss and Adam; ours: evaluation.transfer, both protocols; turn about in one process, one "
+    "thread; ratio = theirs / ours, round by round; accuracies x 100 of all three"
 )
 
 
