@@ -1,12 +1,14 @@
-"""MRPC with all folds and decays solved together, against a plain loop that trains one classifier after another.
+"""CR with all folds and decays solved together, against a plain loop that trains one classifier after another.
 
 python -m pytest tests/benchmarks/test_transfer_speed.py -m slow -s          # or, for more rounds:
-python tests/benchmarks/test_transfer_speed.py 3
+python tests/benchmarks/test_transfer_speed.py 2
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +17,20 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _measure import alternate, keep
+from _measure import keep
 
 from pcclab import data, encoders, evaluation
 from pcclab.evaluation.embeddings import embed
-from pcclab.evaluation.folds import SEED, Fit, folded
-from pcclab.evaluation.transfer import GRIDS, sentences, transfer_tables
+from pcclab.evaluation.folds import SEED, Fit, nested
+from pcclab.evaluation.transfer import GRIDS, transfer_tables
+
+PROTOCOLS = ("lbfgs", "senteval")
 
 HOW = (
-    "MRPC on all-MiniLM-L6-v2's embeddings, taken beforehand and shared: ten folds of the training rows for every "
-    "decay, then the test rows; theirs: SentEval's default protocol as a plain loop, one classifier after another by "
-    "torch's own layer, loss and Adam; ours: evaluation.transfer, both protocols; turn about in one process, one "
-    "thread; ratio = theirs / ours, round by round; accuracies x 100 of all three"
+    "CR on all-MiniLM-L6-v2's embeddings, taken beforehand and shared: ten folds with ten in each for every decay, 410 "
+    "classifiers of SentEval's default protocol; theirs: a plain loop, one classifier after another by torch's own "
+    "layer, loss and Adam; ours: evaluation.transfer, both protocols; turn about in one process, one thread; ratio = "
+    "theirs / ours, round by round; accuracies x 100 of all three"
 )
 
 
@@ -68,26 +72,27 @@ def plain(features: np.ndarray, labels: np.ndarray, fits: Any, decays: np.ndarra
 def measure(source: str | Path, rounds: int) -> dict[str, Any]:
     """Times of both protocols against the plain loop, and the accuracies of all three."""
     torch.set_num_threads(1)
-    tables = transfer_tables(["mrpc"], source=source)
-    embedded = embed(encoders.load("minilm", device="cpu"), sentences(tables))
-    sides = [(embedded.of(part.text), embedded.of(part.second or ()), part.label) for part in tables["mrpc"]]
-    features = np.concatenate([np.hstack([abs(u - v), u * v]) for u, v, _ in sides])
-    labels = np.concatenate([label for *_, label in sides])
-    rows = np.split(np.arange(len(labels)), [len(sides[0][2])])
-    accuracy = {}
+    (table,) = transfer_tables(["cr"], source=source)["cr"]
+    embedded = embed(encoders.load("minilm", device="cpu"), table.text)
+    accuracy: dict[str, Any] = {}
+    seconds: dict[str, list[float]] = {"plain": [], "lbfgs": [], "senteval": []}
 
-    def theirs(turn: int) -> None:
-        accuracy["plain"] = folded(plain, features, labels, GRIDS["senteval"], *rows).accuracy
+    def once(side: str) -> None:
+        if side == "plain":
+            accuracy[side] = nested(plain, embedded.of(table.text), table.label, GRIDS["senteval"]).accuracy
+        else:
+            protocol: Any = side
+            accuracy[side] = evaluation.transfer(embedded, tasks=["cr"], protocol=protocol, source=source).scores["cr"]
 
-    measured: dict[str, Any] = {}
-    for protocol in ("lbfgs", "senteval"):
-
-        def ours(turn: int, protocol: Any = protocol) -> None:
-            found = evaluation.transfer(embedded, tasks=["mrpc"], protocol=protocol, source=source)
-            accuracy[protocol] = found.tasks["mrpc"].accuracy or 0.0
-
-        measured[protocol] = alternate(ours, theirs, rounds)
-    return {**measured, "accuracy": accuracy}
+    once("lbfgs"), once("senteval")  # a warm-up: the plain loop warms up within its first seconds of many
+    for turn in range(rounds):
+        for side in seconds if turn % 2 == 0 else reversed(seconds):
+            began = time.perf_counter()
+            once(side)
+            seconds[side].append(time.perf_counter() - began)
+    ratios = {side: [t / o for t, o in zip(seconds["plain"], seconds[side], strict=True)] for side in PROTOCOLS}
+    ratio = {side: {"median": statistics.median(r), "min": min(r), "max": max(r)} for side, r in ratios.items()}
+    return {"seconds": seconds, "ratio": ratio, "accuracy": accuracy}
 
 
 @pytest.mark.slow
@@ -96,20 +101,17 @@ def measure(source: str | Path, rounds: int) -> dict[str, Any]:
 def test_at_least_ten_times_as_fast_and_sentevals_own_answers(senteval, capsys):
     measured = measure(senteval, rounds=1)
     with capsys.disabled():
-        for protocol in ("lbfgs", "senteval"):
-            print(f"\nMRPC, {protocol}: {measured[protocol]['ratio']}, {measured[protocol]['median_seconds']} s")
+        print(f"\nCR: {measured['ratio']}, seconds {measured['seconds']}, accuracy {measured['accuracy']}")
     accuracy = measured["accuracy"]
-    assert accuracy["senteval"] == pytest.approx(accuracy["plain"], abs=0.06)  # one test row of 1,725
+    assert accuracy["senteval"] == pytest.approx(accuracy["plain"], abs=0.1)
     assert abs(accuracy["lbfgs"] - accuracy["plain"]) < 1
-    assert measured["lbfgs"]["ratio"]["median"] >= 10
-    assert measured["senteval"]["ratio"]["median"] >= 3
+    assert measured["ratio"]["lbfgs"]["median"] >= 10
+    assert measured["ratio"]["senteval"]["median"] >= 3
 
 
 if __name__ == "__main__":
     source = Path(__file__).resolve().parents[3] / "shared" / "data" / "senteval"
     result = measure(
-        data.resolve(None) if not source.is_dir() else source, int(sys.argv[1]) if len(sys.argv) > 1 else 3
+        data.resolve(None) if not source.is_dir() else source, int(sys.argv[1]) if len(sys.argv) > 1 else 1
     )
-    for protocol in ("lbfgs", "senteval"):
-        print(protocol, result[protocol]["ratio"], result[protocol]["median_seconds"])
-    print(result["accuracy"], keep("transfer_mrpc", HOW, result))
+    print(result["ratio"], result["seconds"], result["accuracy"], keep("transfer_cr", HOW, result))
