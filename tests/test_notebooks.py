@@ -215,6 +215,28 @@ def test_rank_tasks_order_lists_and_show_the_widest(own_root: Path) -> None:
     assert sum("minilm rank" in text and "gold rank" in text for text in shown) == given["cases"]
 
 
+def test_transfer_judges_every_model_once_under_both_protocols(own_root: Path) -> None:
+    done = papermill(own_root, "08_transfer")
+    assert done.returncode == 0, done.stderr[-2000:]
+    folder = only_run(own_root, "08_transfer", source="synthetic")
+    result = json.loads((folder / "result.json").read_text(encoding="utf8"))
+    given = smoke("08_transfer")
+    assert set(result["accuracy"]) == {f"{m}, {protocol}" for m in given["models"] for protocol in given["protocols"]}
+    assert all(set(row) == {*given["tasks"], "average"} for row in result["accuracy"].values())
+    for model, differences in result["protocols"].items():
+        for task in given["tasks"]:
+            by = {protocol: result["accuracy"][f"{model}, {protocol}"][task] for protocol in given["protocols"]}
+            assert differences[task] == pytest.approx(
+                by["senteval"] - by["lbfgs"], abs=0.1
+            )  # folds may differ by a row
+    # Weights drawn at random know less of words than trained ones.
+    assert result["models"]["tiny"]["average"] < 0
+    assert drawn(folder) == {"protocols", "models"}
+    assert "minilm averages" in verdict(own_root)
+    cells = len(given["models"]) * len(given["tasks"]) * len(given["protocols"])
+    assert len(list((own_root / "runs" / "transfer").iterdir())) == cells
+
+
 def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path) -> None:
     done = papermill(own_root, "03_stage2_pcc_tuning", "-p", "leakge", "keep")
     assert done.returncode == 1

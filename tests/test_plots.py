@@ -131,6 +131,15 @@ def part_gains() -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("reason", kind="stable", ignore_index=True)
 
 
+def differences() -> pd.DataFrame:
+    rows = [
+        (task, model, value) for task in ("mr", "trec", "average") for model, value in (("one", 0.4), ("two", -1.6))
+    ]
+    frame = pd.DataFrame(rows, columns=["task", "model", "difference"])
+    low, high = frame["difference"] - 0.9, frame["difference"] + 0.9
+    return frame.assign(low=low, high=high, differs=(low > 0) | (high < 0))
+
+
 def chosen() -> pd.DataFrame:
     scores = {"dev": 80.0, "last": 79.9, "test": 80.2, "task": 80.4}
     return pd.DataFrame(
@@ -208,6 +217,11 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "plane": (functools.partial(plots.plane, labels=MODELS), planes, plots.COLUMN),
     "cosine_groups": (plots.cosine_groups, grouped, plots.COLUMN),
     "effective_levels": (functools.partial(plots.effective_levels, models=MODELS), effective, plots.TEXT),
+    "task_differences": (
+        functools.partial(plots.task_differences, by="model", label="difference"),
+        differences,
+        plots.TEXT,
+    ),
     "error_curves": (functools.partial(plots.error_curves, gold=1, threshold=0.25), errors, plots.COLUMN),
     "part_gains": (plots.part_gains, part_gains, plots.TEXT),
     "chosen_steps": (plots.chosen_steps, chosen, plots.COLUMN),

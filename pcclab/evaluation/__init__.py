@@ -14,6 +14,7 @@ from pcclab.evaluation.sts import judged, order_sensitivity, similarities, sts, 
 from pcclab.evaluation.transfer import transfer
 
 if TYPE_CHECKING:
+    from pcclab.evaluation.answers import accuracy_interval, compare_answers
     from pcclab.evaluation.comparisons import gain_blocks
     from pcclab.evaluation.geometry import align_uniform, alignment, anisotropy, uniformity
     from pcclab.evaluation.groups import similarity_by_group
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
 
 _HOME = {
+    "answers": ("accuracy_interval", "compare_answers"),
     "comparisons": ("gain_blocks",),
     "geometry": ("align_uniform", "alignment", "anisotropy", "uniformity"),
     "groups": ("similarity_by_group",),
@@ -41,12 +43,14 @@ __all__ = [
     "Results",
     "TaskScore",
     "Undefined",
+    "accuracy_interval",
     "align_uniform",
     "alignment",
     "anisotropy",
     "bootstrap",
     "case",
     "compare",
+    "compare_answers",
     "compare_ranks",
     "compare_tasks",
     "cosine",

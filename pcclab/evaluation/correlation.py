@@ -17,7 +17,10 @@ class Undefined(ValueError):
 def cosine(
     first: Float[np.ndarray, "pairs dim"], second: Float[np.ndarray, "pairs dim"]
 ) -> Float[np.ndarray, " pairs"]:
-    """Cosine of each row of `first` with the same row of `second`, in float64.
+    """Cosine of each row of `first` with the same row of `second`, in float64, to twelve decimals.
+
+    A sentence beside itself has cosine 1, which sums make 1 plus or minus 2e-16: ranked as they come, such pairs (65 of
+    STS12's SMTeuroparl) would be ordered by rounding alone, and Spearman with them. To twelve decimals they tie.
 
     Raises: ValueError naming the first row that is zero or not finite: it has no direction.
     """
@@ -30,7 +33,7 @@ def cosine(
                 f"embedding {bad[0]} has length {norm[bad[0]]}, as have {len(bad) - 1} more: it has no direction; "
                 "look for NaN in the weights, or lower the learning rate"
             )
-    return np.einsum("ij,ij->i", *sides) / (norms[0] * norms[1])
+    return np.round(np.einsum("ij,ij->i", *sides) / (norms[0] * norms[1]), 12)
 
 
 def spearman(similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " pairs"]) -> float:

@@ -23,7 +23,7 @@ SHARD = 8192
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Distinct sentences with one embedding each.
+    """Distinct sentences with one embedding each: of these it is an encoder that only has to look.
 
     Args:
         position: sentence -> its row.
@@ -36,6 +36,13 @@ class Embedded:
     def of(self, texts: Sequence[str]) -> np.ndarray:
         """The embeddings of `texts`, (texts, dim), in their order; a text that was not embedded is a KeyError."""
         return self.vectors[np.fromiter((self.position[text] for text in texts), np.int64, len(texts))]
+
+    def encode(self, sentences: list[str], /) -> np.ndarray:
+        """The same, under an encoder's name."""
+        return self.of(sentences)
+
+    def __str__(self) -> str:
+        return f"{len(self.position):,} embedded sentences"
 
 
 def embed(encoder: Encodes, texts: Iterable[str], *, cache: str | os.PathLike[str] | None = None) -> Embedded:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pcclab.evaluation.correlation import Undefined
 
@@ -53,13 +53,15 @@ class Judged:
         dev: accuracy x 100 by which the strengths were chosen, at the ones chosen.
         accuracy: accuracy x 100 on the test rows: the mean over the outer folds where there are any.
         strengths: the chosen one of each outer fold, or the one.
-        predicted: the class of each test row, in the order of the rows; None for nested folds.
+        predicted: the class of each test row, in the order of the rows; of nested folds every row is one once.
+        right: whether it is the row's own.
     """
 
     dev: float
     accuracy: float
     strengths: tuple[float, ...]
-    predicted: Int[np.ndarray, " test"] | None = None
+    predicted: Int[np.ndarray, " test"]
+    right: Bool[np.ndarray, " test"]
 
 
 def nested(solve: Solver, features: np.ndarray, labels: np.ndarray, grid: Sequence[float]) -> Judged:
@@ -77,9 +79,13 @@ def nested(solve: Solver, features: np.ndarray, labels: np.ndarray, grid: Sequen
     best = [_first_best(row) for row in by_fold]
     final = [Fit(train, None, test) for train, test in outer]
     chosen = np.array([grid[at] for at in best])
-    tested = _accuracies(solve(features, labels, final, chosen[:, None]), final, labels)
+    answers = solve(features, labels, final, chosen[:, None])
+    predicted = np.empty_like(labels)
+    for fit, answer in zip(final, answers, strict=True):
+        predicted[fit.test] = answer[0]
     dev = float(np.mean([row[at] for row, at in zip(by_fold, best, strict=True)]))
-    return Judged(dev, float(tested.mean()), tuple(chosen.tolist()))
+    accuracy = float(_accuracies(answers, final, labels).mean())
+    return Judged(dev, accuracy, tuple(chosen.tolist()), predicted, predicted == labels)
 
 
 def folded(
@@ -160,5 +166,5 @@ def _final(
 ) -> Judged:
     at = _first_best(scores)
     predicted = solve(features, labels, [fit], np.array([[grid[at]]]))[0][0]
-    accuracy = 100 * float((predicted == labels[fit.test]).mean())
-    return Judged(float(scores[at]), accuracy, (float(grid[at]),), predicted)
+    right = predicted == labels[fit.test]
+    return Judged(float(scores[at]), 100 * float(right.mean()), (float(grid[at]),), predicted, right)

@@ -27,8 +27,20 @@ def lbfgs(
     fits: Sequence[Fit],
     strengths: Float[np.ndarray, "fits strengths"],
 ) -> list[Int[np.ndarray, "strengths test"]]:
-    """The classes that `solve`'s regressions give each fit's test rows; `dev` is not used. A `folds.Solver`."""
-    weights = solve(features, labels, fits, strengths)
+    r"""The classes that `solve`'s regressions give each fit's test rows; `dev` is not used. A `folds.Solver`.
+
+    Args:
+        strengths: decay :math:`\lambda` of the mean loss, as `probes.senteval` takes it, so that both look for the same
+            minimum but for the intercept: :math:`C = 1 / (n \lambda)` over n training rows, and twice that for two
+            classes, whose single output stands for two that decay each by itself.
+
+    Raises: as `solve`.
+    """
+    decays = np.asarray(strengths, dtype=np.float64)
+    if not (decays > 0).all():
+        raise ValueError(f"a decay is {decays.min():g}: give it above 0")
+    sizes = np.array([len(fit.train) for fit in fits])
+    weights = solve(features, labels, fits, (2.0 if labels.max() == 1 else 1.0) / (sizes[:, None] * decays))
     predicted = []
     for at, fit in enumerate(fits):
         logits = np.einsum("td,rkd->rtk", features[fit.test], weights[at, :, :, :-1], optimize=True)

@@ -104,32 +104,37 @@ def _train(
     first, second, taken = torch.zeros_like(weights), torch.zeros_like(weights), 0
     best, reached = weights.clone(), torch.full((count, strengths), -1.0)
     failures, running = torch.zeros(count, strengths), torch.ones(count, strengths, dtype=torch.bool)
+    going = torch.arange(count)
     for _ in range(0, MAX_EPOCHS + 1, EPOCHS):
         for _ in range(EPOCHS):
             order = torch.from_numpy(draw.permutation(train.shape[1]))
             for batch in order.split(BATCH):
                 seen = train[:, batch]
-                inputs = rows.index_select(0, seen.flatten()).view(count, len(batch), -1)
-                logits = torch.bmm(inputs, weights).view(count, len(batch), strengths, classes)
+                inputs = rows.index_select(0, seen.flatten()).view(len(seen), len(batch), -1)
+                logits = torch.bmm(inputs, weights).view(len(seen), len(batch), strengths, classes)
                 error = logits.softmax(dim=-1)
                 wanted = answers[seen][:, :, None, None].expand(-1, -1, strengths, 1)
                 error.scatter_add_(3, wanted, error.new_full((1,), -1.0).expand_as(wanted))
                 error /= len(batch)
-                gradient = torch.bmm(inputs.transpose(1, 2), error.view(count, len(batch), -1))
+                gradient = torch.bmm(inputs.transpose(1, 2), error.view(len(seen), len(batch), -1))
                 gradient.addcmul_(weights, shrink)
                 taken += 1
                 _adam(weights, gradient, first, second, taken)
-        for at, held in enumerate(dev):
-            right = _answers(rows[held], weights[at], strengths) == answers[held]
-            accuracy = right.sum(dim=1) / len(held)
+        for place, at in enumerate(going.tolist()):
+            right = _answers(rows[dev[at]], weights[place], strengths) == answers[dev[at]]
+            accuracy = right.sum(dim=1) / len(dev[at])
             better = running[at] & (accuracy > reached[at])
             reached[at, better] = accuracy[better]
             kept = better.repeat_interleave(classes)
-            best[at, :, kept] = weights[at, :, kept]
+            best[at, :, kept] = weights[place][:, kept]
             failures[at] += ~better
             running[at] &= better | (failures[at] <= TENACITY)
-        if not running.any():
+        still = running[going].any(dim=1)
+        if not still.any():
             break
+        if not still.all():  # a fit that has stopped with every strength needs no more steps
+            going = going[still]
+            train, weights, shrink, first, second = (part[still] for part in (train, weights, shrink, first, second))
     return best
 
 

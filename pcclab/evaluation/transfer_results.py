@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pcclab.evaluation.results import UNDEFINED
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 
@@ -24,6 +25,8 @@ class TransferScore:
         f1: of the positive class x 100, for MRPC; None for the other tasks.
         strengths: what was chosen, by outer fold where there are any.
         reason: why an undefined score is undefined, empty otherwise.
+        right: whether each test row was classified right, by which two classifiers are compared row by row: the rows
+            stand as SentEval sorts them, alike for every encoder and protocol. Two scores are equal without it.
     """
 
     train: int
@@ -33,6 +36,7 @@ class TransferScore:
     f1: float | None = None
     strengths: tuple[float, ...] = ()
     reason: str = ""
+    right: np.ndarray | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
 from pcclab.plots.ranks import rank_scores
-from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, training_curve
+from pcclab.plots.scores import leakage_matrix, similarity_by_gold, stage_levels, task_differences, training_curve
 from pcclab.plots.style import COLUMN, TEXT, paper_style
 
 __all__ = [
@@ -35,5 +35,6 @@ __all__ = [
     "scorer_scatter",
     "similarity_by_gold",
     "stage_levels",
+    "task_differences",
     "training_curve",
 ]

@@ -57,6 +57,44 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
 
 
 @styled
+def task_differences(
+    frame: pd.DataFrame, ax: Axes | None = None, *, by: str, label: str, average: str = "average"
+) -> Axes:
+    """A difference with its interval on each task, one mark a group; hollow where the data cannot tell it from none.
+
+    Args:
+        frame: columns task, `by`, difference, low, high and differs, in the order to draw.
+        by: the groups' column.
+        label: what the difference is of, for the axis.
+        average: the task that stands apart at the right, where there is one.
+    """
+    frame = checked(frame, "task", by, "difference", "low", "high", "differs")
+    groups = list(frame[by].unique())
+    tasks = [task for task in frame["task"].unique() if task != average]
+    places = {task: float(place) for place, task in enumerate(tasks)}
+    if average in set(frame["task"]):
+        places[average] = len(tasks) + 0.3
+    ax = axes(ax, TEXT, 1.9)
+    ax.axhline(0, color=GREY, linewidth=0.5)
+    for place, group in enumerate(groups):
+        part, look = frame[frame[by] == group], LOOKS[place % len(LOOKS)]
+        x = part["task"].map(places) + 0.15 * (place - (len(groups) - 1) / 2)
+        ax.vlines(x, part["low"], part["high"], color=look.color, linewidth=0.8)
+        for shown, face in ((part["differs"], look.color), (~part["differs"].astype(bool), "white")):
+            kept = shown.astype(bool)
+            ax.plot(x[kept], part["difference"][kept], look.marker, color=look.color, markerfacecolor=face)
+        ax.plot([], [], look.marker, color=look.color, label=group)
+    if average in places:
+        ax.axvline(len(tasks) - 0.35, color=PALE, linewidth=0.6)
+    ax.set_xticks(list(places.values()), [named(task) for task in places])
+    ax.tick_params(axis="x", length=0)
+    ax.set(ylabel=label, xlim=(-0.5, max(places.values()) + 0.5))
+    if len(groups) > 1:
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(groups), borderaxespad=0.2, handletextpad=0.2)
+    return ax
+
+
+@styled
 def training_curve(frame: pd.DataFrame, ax: Axes | None = None, *, score: str = "dev Spearman") -> Axes:
     """The loss over the steps and, on the axis at the right, the score on the development set.
 

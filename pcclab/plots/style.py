@@ -19,6 +19,7 @@ COLUMN, TEXT = 3.03, 6.30  # inches: one ACL column, the whole text
 INK, GREY, PALE = "#000000", "#767676", "#d9d9d9"
 HALO = [withStroke(linewidth=1.5, foreground="white")]
 NAMES = {"stsb": "STS-B", "sickr": "SICK-R", **{f"sts{year}": f"STS{year}" for year in range(12, 17)}}
+NAMES |= {task: task.upper() for task in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")}
 
 
 class Look(NamedTuple):

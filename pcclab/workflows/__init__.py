@@ -14,6 +14,7 @@ from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
 from pcclab.workflows.regression import from_scratch, two_phase
 from pcclab.workflows.relations import relations
+from pcclab.workflows.transferring import judge_transfer, paired
 
 __all__ = [
     "JUDGING",
@@ -37,11 +38,13 @@ __all__ = [
     "geometry",
     "grid",
     "judge",
+    "judge_transfer",
     "load_models",
     "load_student",
     "load_teachers",
     "looked",
     "other_models",
+    "paired",
     "race",
     "race_of",
     "rankcse",

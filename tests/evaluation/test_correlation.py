@@ -41,6 +41,13 @@ def test_what_is_wrong_is_refused(statistic):
         statistic(np.arange(3.0), np.arange(4.0))
 
 
+def test_a_vector_beside_itself_ties_with_every_other_such_pair():
+    vectors = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
+    exact = [np.dot(v, v) / np.linalg.norm(v) ** 2 for v in vectors.astype(np.float64)]
+    assert len(set(exact)) > 1  # what would rank them
+    assert set(cosine(vectors, vectors)) == {1.0}
+
+
 def test_cosine_is_blind_to_length_and_refuses_what_has_no_direction():
     vectors = np.random.default_rng(0).normal(size=(5, 8))
     np.testing.assert_allclose(cosine(vectors, 3 * vectors), 1)

@@ -67,7 +67,9 @@ def test_every_regression_is_scikit_learns_alone(classes, dim, seed):
     fits = ten(labels)[:4]
     strengths = np.array([[0.25, 2.0, 32.0], [0.5, 1.0, 4.0], [8.0, 8.0, 0.01], [1.0, 16.0, 100.0]])
     weights = logistic.solve(features, labels, fits, strengths, tolerance=1e-10)
-    predicted = logistic.lbfgs(features, labels, fits, strengths)
+    sizes = np.array([[len(fit.train)] for fit in fits])
+    # Of two classes a mean loss with a decay of both outputs is scikit-learn's with twice the C.
+    predicted = logistic.lbfgs(features, labels, fits, (2 if classes == 2 else 1) / (sizes * strengths))
     for at, fit in enumerate(fits):
         for place, strength in enumerate(strengths[at]):
             alone = LogisticRegression(C=strength, tol=1e-12, solver="newton-cholesky", max_iter=1000)
@@ -89,6 +91,9 @@ def test_nearly_separable_rows_converge_too():
     np.testing.assert_allclose(weights[3, 2, 0, :-1], alone.coef_[0], rtol=1e-5)
 
 
+MAX_EPOCHS = 200
+
+
 def alone(features, labels, train, dev, held_out, decay, classes, seed=1111):
     """SentEval's training of one classifier, one step after another with torch's own layer, loss and Adam."""
     torch.manual_seed(seed)
@@ -101,7 +106,7 @@ def alone(features, labels, train, dev, held_out, decay, classes, seed=1111):
         train, dev = train[order[cut:]], train[order[:cut]]
     inputs, answers = torch.tensor(features, dtype=torch.float32), torch.tensor(labels)
     best, kept, failures, epoch, stop = -1.0, None, 0, 0, False
-    while not stop and epoch <= 200:
+    while not stop and epoch <= MAX_EPOCHS:
         for _ in range(4):
             order = draw.permutation(len(train))
             for start in range(0, len(train), 64):
@@ -146,6 +151,47 @@ def test_sentevals_loop_in_one_is_the_loop_one_fold_at_a_time(classes, held_out,
             torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
             logits = np.column_stack([features[fit.test], np.ones(len(fit.test))]) @ theirs.double().numpy()
             np.testing.assert_array_equal(predicted[at][place], logits.argmax(axis=1))
+
+
+def slow(scheme, features, labels, parts):
+    """SentEval's protocol as a plain loop over folds and decays, one classifier after another."""
+
+    def accuracy(train, dev, held_out, decay, test):
+        weights = alone(features, labels, train, dev, held_out, decay, int(labels.max()) + 1)
+        inputs = torch.tensor(np.column_stack([features[test], np.ones(len(test))]), dtype=torch.float32)
+        return 100 * np.mean((inputs @ weights).argmax(1).numpy() == labels[test])
+
+    def chosen(fits):
+        scores = [np.mean([accuracy(f.train, f.dev, False, decay, f.dev) for f in fits]) for decay in DECAYS]
+        best = max(range(len(DECAYS)), key=lambda at: (round(scores[at], 2), -at))
+        return scores[best], DECAYS[best]
+
+    if scheme == "nested":
+        outer = ten(labels)
+        picked = [chosen(ten(labels, fit.train)) for fit in outer]
+        tested = [accuracy(f.train, None, True, decay, f.test) for f, (_, decay) in zip(outer, picked, strict=True)]
+        return np.mean([score for score, _ in picked]), np.mean(tested), tuple(decay for _, decay in picked)
+    score, decay = chosen(ten(labels, parts[0]))
+    return score, accuracy(parts[0], None, True, decay, parts[1]), (decay,)
+
+
+DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
+
+
+@pytest.mark.parametrize(("scheme", "classes"), [("nested", 2), ("folded", 3)])
+def test_the_protocol_is_the_slow_loop_over_folds_and_decays(scheme, classes, monkeypatch):
+    features, labels = problem(128, 6, classes, 5)
+    features = features.astype(np.float32)
+    parts = np.arange(100), np.arange(100, 128)
+    monkeypatch.setattr(probes, "MAX_EPOCHS", 4)  # both sides stop after 8 epochs at the latest
+    monkeypatch.setitem(globals(), "MAX_EPOCHS", 4)
+    if scheme == "nested":
+        judged = folds.nested(probes.senteval, features, labels, DECAYS)
+    else:
+        judged = folds.folded(probes.senteval, features, labels, DECAYS, *parts)
+    dev, accuracy, decays = slow(scheme, features, labels, parts)
+    assert judged.strengths == decays and module.GRIDS["senteval"] == pytest.approx(DECAYS)
+    assert judged.dev == pytest.approx(dev) and judged.accuracy == pytest.approx(accuracy)
 
 
 def majority(features, labels, fits, strengths):
@@ -204,6 +250,8 @@ def test_what_folds_cannot_judge_is_undefined():
     with pytest.raises(Undefined, match="5 % of 12 training rows are none to stop on"):
         probes.senteval(rows, labels, [Fit(np.arange(12), None, np.arange(4))], np.ones((1, 1)))
     with pytest.raises(ValueError, match="a strength is 0: give C above 0"):
+        logistic.solve(rows, labels, [Fit(np.arange(12), None, np.arange(4))], np.zeros((1, 1)))
+    with pytest.raises(ValueError, match="a decay is 0: give it above 0"):
         logistic.lbfgs(rows, labels, [Fit(np.arange(12), None, np.arange(4))], np.zeros((1, 1)))
     rows[3, 0] = np.nan
     with pytest.raises(ValueError, match="features of row 3 are not finite"):
@@ -224,7 +272,10 @@ def test_the_suite_asks_for_each_sentence_once_and_names_its_protocol(protocol):
     for name, task in results.tasks.items():
         assert (task.f1 is not None) == (name == "mrpc")
         assert len(task.strengths) == (10 if TASKS[name][0] == "nested" else 1)
-        assert set(task.strengths) <= set(GRIDS[protocol][TASKS[name][0]])
+        assert set(task.strengths) <= set(GRIDS[protocol])
+        assert len(task.right) == task.test
+        # Outer folds may differ by one row, so that the mean of their accuracies is not quite that of the rows.
+        assert 100 * task.right.mean() == pytest.approx(task.accuracy, abs=0.1)
     assert results.tasks["sst2"].accuracy > 70
     json.dumps(results.to_dict(), allow_nan=False)
 
@@ -236,7 +287,8 @@ def test_mrpc_is_scikit_learn_on_the_two_features():
         table = data.load("mrpc", split=part, source="synthetic")
         first, second = (Words().encode(list(side)) for side in (table.text, table.second))
         sides[part] = np.hstack([abs(first - second), first * second]), table.label
-    best = LogisticRegression(C=results.tasks["mrpc"].strengths[0], tol=1e-10, max_iter=10000).fit(*sides["train"])
+    (decay,) = results.tasks["mrpc"].strengths
+    best = LogisticRegression(C=2 / (300 * decay), tol=1e-10, max_iter=10000).fit(*sides["train"])
     predicted = best.predict(sides["test"][0])
     assert results.tasks["mrpc"].accuracy == pytest.approx(100 * np.mean(predicted == sides["test"][1]))
     assert results.tasks["mrpc"].f1 == pytest.approx(100 * f1_score(sides["test"][1], predicted))
