@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pcclab.evaluation.groups import similarity_by_group
     from pcclab.evaluation.level_intervals import levels_interval
     from pcclab.evaluation.levels import effective_levels, untied_ceiling
-    from pcclab.evaluation.rank_intervals import compare_ranks, rank_intervals, widest
+    from pcclab.evaluation.list_intervals import compare_ranks, rank_intervals, widest
     from pcclab.evaluation.seen import seen_gains, seen_unseen
     from pcclab.evaluation.significance import holm, williams
     from pcclab.evaluation.statistics import bootstrap, compare, compare_tasks, seeds
@@ -32,7 +32,7 @@ _HOME = {
     "groups": ("similarity_by_group",),
     "level_intervals": ("levels_interval",),
     "levels": ("effective_levels", "untied_ceiling"),
-    "rank_intervals": ("compare_ranks", "rank_intervals", "widest"),
+    "list_intervals": ("compare_ranks", "rank_intervals", "widest"),
     "significance": ("holm", "williams"),
     "seen": ("seen_gains", "seen_unseen"),
     "statistics": ("bootstrap", "compare", "compare_tasks", "seeds"),

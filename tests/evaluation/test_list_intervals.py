@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from pcclab.evaluation.rank_intervals import compare_ranks, rank_intervals, widest
+from pcclab.evaluation.list_intervals import compare_ranks, rank_intervals, widest
 from pcclab.evaluation.rank_tasks import RankResults, RankScore
 
 
