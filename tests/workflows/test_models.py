@@ -38,7 +38,7 @@ def test_a_run_is_spoken_of_as_the_command_line_takes_it(checkout: Path) -> None
         ("03 leakage=keep", "names no set of notebook 03"),
         ("03 real 'leakage=keep", "names no run .*No closing quotation"),
         ("99 real", "names 0 notebooks"),
-        ("03 reel", "no parameter file .*holds paper.yaml, real.yaml, smoke.yaml"),
+        ("01 reel", "no parameter file .*holds paper.yaml, real.yaml, smoke.yaml"),
         ("03 smoke leakage=kept", "leakage"),
         ("03 smoke leakage", "write NAME=VALUE"),
     ],

@@ -75,7 +75,7 @@ def test_two_phases_give_the_documented_figures(one: Any, spied: Any) -> None:
 
 
 def test_the_head_learns_first_and_the_trunk_only_then(one: Any, spied: Any, unjudged: None) -> None:
-    two_phase(one(), {})
+    two_phase(one(spacing=1.0), {})
     first, second = spied["fit_frozen"], spied["fit"]
     assert first["trunk before"] == first["trunk after"] == second["trunk before"] != second["trunk after"]
     assert first["head before"] != first["head after"] == second["head before"] != second["head after"]
