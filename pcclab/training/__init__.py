@@ -8,6 +8,7 @@ import logging
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 from pcclab.training import teachers  # noqa: E402
+from pcclab.training.first_step import first_step  # noqa: E402
 from pcclab.training.frozen import Projected, Remembered, fit_frozen  # noqa: E402
 from pcclab.training.history import History  # noqa: E402
 from pcclab.training.objectives import Objective, bind  # noqa: E402
@@ -23,6 +24,7 @@ __all__ = [
     "Remembered",
     "Teachers",
     "bind",
+    "first_step",
     "fit",
     "fit_frozen",
     "teachers",

@@ -11,7 +11,7 @@ from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
-from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse
+from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse, term_sizes
 from pcclab.workflows.regression import from_scratch, two_phase
 from pcclab.workflows.relations import relations
 from pcclab.workflows.transferring import judge_transfer, paired
@@ -52,6 +52,7 @@ __all__ = [
     "relations",
     "stage2_looks",
     "standing",
+    "term_sizes",
     "trained",
     "two_phase",
     "with_looks",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pcclab import data, encoders, evaluation, runs, training
 from pcclab.parameters.comparisons import RankingParameters
 from pcclab.runs import Run
 from pcclab.training import FitSettings, Teachers, teachers
 from pcclab.workflows.grid import Cell, told
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METHODS: dict[str, tuple[str, ...]] = {
     "simcse": ("contrast",),
@@ -81,7 +84,12 @@ def rankcse(run: Run, shared: dict[str, Any]) -> Cell:
 
 def expression(p: RankingParameters, method: str) -> str:
     """The objective of a method as `pcclab.losses.parse` reads it: equation 6 with the parameters' values."""
-    terms = {
+    return " + ".join(terms(p)[term] for term in METHODS[method])
+
+
+def terms(p: RankingParameters) -> dict[str, str]:
+    """The terms of equation 6 and what the port makes of them, each as `pcclab.losses.parse` reads it."""
+    return {
         "contrast": f"info_nce(temperature={p.temperature})",
         "consistency": f"{p.beta} * ranking_consistency(temperature={p.temperature})",
         "listnet": f"{p.gamma} * listnet(student_temperature={p.student_temperature}, "
@@ -91,7 +99,34 @@ def expression(p: RankingParameters, method: str) -> str:
         "ported consistency": f"ranking_consistency(temperature={p.temperature}, variant='published')",
         "ported listmle": f"{p.gamma} * listmle(temperature={p.listmle_temperature}, variant='published')",
     }
-    return " + ".join(terms[term] for term in METHODS[method])
+
+
+def term_sizes(run: Run, shared: dict[str, Any]) -> pd.DataFrame:
+    """What each term of equation 6 weighs before training, on the student's first batch.
+
+    Args:
+        run: of notebook 07.
+        shared: keeps the teachers, as in `rankcse`.
+
+    Returns:
+        Indexed by term: its loss and the length of its gradient, without the weights beta and gamma.
+    """
+    import pandas as pd
+
+    p = run.parameters
+    assert isinstance(p, RankingParameters)
+    student = load_student(p, p.seeds[0])
+    sentences = data.sentences(source=p.source, limit=p.sentences or None, seed=p.seed)
+    taught = shared.get("teachers") or shared.setdefault("teachers", load_teachers(run, sentences.text))
+    settings = replace(FitSettings.of(p), seed=p.seeds[0])
+    alone = p.model_copy(update={"beta": 1.0, "gamma": 1.0})
+    rows = {
+        term: training.first_step(student, sentences, text, parameters=settings,
+                                  teachers=taught if "list" in term else None)
+        for term, text in terms(alone).items()
+        if "ported" not in term
+    }  # fmt: skip
+    return pd.DataFrame(rows, index=["loss", "gradient"]).T.rename_axis("term")
 
 
 def load_student(p: RankingParameters, seed: int) -> encoders.Encoder:

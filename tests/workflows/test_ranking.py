@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pcclab import data, encoders, losses, reference, runs, sheet
@@ -133,3 +134,11 @@ def test_a_parameter_file_of_stage_1_is_the_teacher_that_its_run_trained(
     taught = load_teachers(run, ("a wren", "a crow", "rain"))
     assert asked == [("02_stage1_contrastive", file)]
     assert taught.encoders == (encoders.load("tiny").fingerprint, trained.fingerprint)
+
+
+def test_every_term_is_weighed_before_training(begin: Any) -> None:
+    run = begin("07_rankcse", teacher="tiny", second_teacher="", beta=0.0, gamma=5.0)
+    sizes = ranking.term_sizes(run, {})
+    assert list(sizes.index) == ["contrast", "consistency", "listnet", "listmle"]
+    assert (sizes > 0).all(axis=None)  # whatever the weights: a term that is left out is weighed too
+    assert sizes.loc["consistency", "loss"] < np.log(2)
