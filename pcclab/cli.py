@@ -220,9 +220,11 @@ def test(context: typer.Context) -> None:
     folder = runs.root()
     if not (folder / "tests").is_dir():
         raise FileNotFoundError(f"{folder} has no tests: run from a checkout, or set PCCLAB_ROOT to one")
-    # Most tests wait for one core, another process or a kernel.
-    command = [sys.executable, "-m", "pytest", *(context.args or ["-n", "logical", "--dist", "worksteal"])]
-    raise typer.Exit(subprocess.run(command, cwd=folder, check=False).returncode)
+    command, threads = [sys.executable, "-m", "pytest", *context.args], {}
+    if not context.args:  # most tests wait for one core, another process or a kernel
+        command += ["-n", "logical", "--dist", "worksteal"]
+        threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    raise typer.Exit(subprocess.run(command, cwd=folder, env={**os.environ, **threads}, check=False).returncode)
 
 
 def cell_alone(folder: Path) -> bool:

@@ -14,8 +14,7 @@ _DATA = os.environ.get("PCCLAB_DATA")  # read before `own_root` hides it from th
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-_ALONE = "PYTEST_XDIST_WORKER" not in os.environ  # several workers share the cores already
-os.environ.setdefault("OMP_NUM_THREADS", str(min(4, os.cpu_count() or 1)) if _ALONE else "1")
+os.environ.setdefault("OMP_NUM_THREADS", str(min(4, os.cpu_count() or 1)))
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
