@@ -5,12 +5,10 @@ Exit codes: 0 done, 1 a notebook or a test failed, 2 bad input, 130 stopped by h
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import warnings
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -73,7 +71,7 @@ def run(
     name = notebook_named(notebook, MODELS)
     path = parameter_file(runs.root(), name, set_)
     chosen = runs.locate(name, load_file(name, path, read_overrides(name, parameters or [])))
-    if chosen.finished and not again and not cell_alone(chosen.folder):
+    if chosen.finished and not again and not chosen.cell_alone:
         typer.echo(f"run {chosen.name} is finished already; --again runs it anew")
     else:
         typer.echo(f"run {chosen.name}, {chosen.state}: {chosen.folder}")
@@ -220,17 +218,11 @@ def test(context: typer.Context) -> None:
     folder = runs.root()
     if not (folder / "tests").is_dir():
         raise FileNotFoundError(f"{folder} has no tests: run from a checkout, or set PCCLAB_ROOT to one")
-    command, threads = [sys.executable, "-m", "pytest", *context.args], {}
-    if not context.args:  # most tests wait for one core, another process or a kernel
-        command += ["-n", "logical", "--dist", "worksteal"]
-        threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
-    raise typer.Exit(subprocess.run(command, cwd=folder, env={**os.environ, **threads}, check=False).returncode)
-
-
-def cell_alone(folder: Path) -> bool:
-    """Whether a run was finished as one cell of another run's grid, so that its own notebook has not been run."""
-    cell, result = folder / "cell.json", folder / "result.json"
-    return cell.is_file() and result.is_file() and json.loads(cell.read_bytes()) == json.loads(result.read_bytes())
+    # A worker for each core, of one thread: most tests wait for one core, another process or a kernel.
+    shared = [] if context.args else ["-n", "logical", "--dist", "worksteal"]
+    threads = {"OMP_NUM_THREADS": "1", **os.environ} if shared else dict(os.environ)
+    command = [sys.executable, "-m", "pytest", *(context.args or shared)]
+    raise typer.Exit(subprocess.run(command, cwd=folder, env=threads, check=False).returncode)
 
 
 def main() -> None:

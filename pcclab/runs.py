@@ -138,6 +138,12 @@ class Run:
         return self.state == "finished"
 
     @property
+    def cell_alone(self) -> bool:
+        """Whether it was finished as one cell of another run's grid, so that its own notebook has not been run."""
+        cell, result = self.folder / "cell.json", self.folder / "result.json"
+        return cell.is_file() and result.is_file() and json.loads(cell.read_bytes()) == json.loads(result.read_bytes())
+
+    @property
     def result(self) -> dict[str, Any]:
         """The finished run's figures.
 
