@@ -35,7 +35,7 @@ def accuracy_interval(right: Bool[np.ndarray, " rows"], *, level: float = 0.95) 
     Source: Wilson 1927.
 
     >>> [round(end, 2) for end in accuracy_interval(np.arange(500) < 450)]
-    [87.06, 92.34]
+    [87.06, 92.33]
     """
     _probable(level)
     n = len(right)
@@ -67,8 +67,9 @@ def compare_answers(
         Undefined for a task without rows.
 
     >>> first, second = np.arange(500) < 450, np.arange(500) < 440
-    >>> compare_answers({"trec": (first, second)}).loc["trec", ["difference", "differs"]].tolist()
-    [2.0, True]
+    >>> told = compare_answers({"trec": (first, second)}).loc["trec"]
+    >>> float(told["difference"]), bool(told["differs"])
+    (2.0, True)
     """
     import pandas as pd
 
