@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn import functional
 from torch.testing import assert_close
@@ -77,34 +78,32 @@ def gradients(ranks: Ranks, name: str, batch: str) -> dict[str, Tensor]:
 def _process(rank: int, world: int, folder: str, work: Callable[[Ranks], Any]) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
-    torch.save(work(Ranks.here()), Path(folder) / f"{rank}.pt")
+    save_file(work(Ranks.here()), Path(folder) / f"{rank}.safetensors")
     distributed.destroy_process_group()
 
 
-def together(world: int, folder: Path, work: Callable[[Ranks], Any]) -> list[Any]:
-    """What each of several processes gives."""
+def together(world: int, folder: Path, work: Callable[[Ranks], dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+    """The tensors that each of several processes gives."""
     multiprocessing.spawn(_process, (world, str(folder), work), nprocs=world)
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(world)]
+    return [load_file(folder / f"{rank}.safetensors") for rank in range(world)]
 
 
-def _all(ranks: Ranks) -> dict[str, dict[str, Tensor]]:
-    return {f"{name}, {batch}": gradients(ranks, name, batch) for name in LOSSES for batch in BATCHES}
+def _all(ranks: Ranks) -> dict[str, Tensor]:
+    """Loss and gradients of every case, by "case: name"."""
+    cases = {f"{name}, {batch}": gradients(ranks, name, batch) for name in LOSSES for batch in BATCHES}
+    return {f"{case}: {name}": value for case, found in cases.items() for name, value in found.items()}
 
 
 @pytest.mark.parametrize("world", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_several_processes_give_what_one_gives(world: int, tmp_path: Path) -> None:
     alone = _all(Ranks())
     for found in together(world, tmp_path, _all):
-        for case, wanted in alone.items():
-            for name, value in wanted.items():
-                assert_close(
-                    found[case][name], value, atol=1e-9, rtol=1e-9, msg=lambda m, c=case, n=name: f"{c} {n} {m}"
-                )
-            extra = {name for name in found[case] if name not in wanted}
-            assert all(not found[case][name].any() for name in extra)
+        for name, value in alone.items():
+            assert_close(found[name], value, atol=1e-9, rtol=1e-9, msg=lambda m, n=name: f"{n} {m}")
+        assert all(not found[name].any() for name in found if name not in alone)
 
 
-def _counted(ranks: Ranks) -> int:
+def _counted(ranks: Ranks) -> dict[str, Tensor]:
     """Exchanges of one step."""
     calls, plain = [0], distributed.all_reduce
 
@@ -114,17 +113,17 @@ def _counted(ranks: Ranks) -> int:
 
     distributed.all_reduce = counting
     gradients(ranks, "pearson", "two passes")
-    return calls[0]
+    return {"exchanges": torch.tensor(calls[0])}
 
 
 def test_a_step_exchanges_embeddings_once_and_gradients_once(tmp_path: Path) -> None:
-    assert together(2, tmp_path, _counted) == [2, 2]
+    assert [int(found["exchanges"]) for found in together(2, tmp_path, _counted)] == [2, 2]
 
 
-def _broken(ranks: Ranks) -> None:
+def _broken(ranks: Ranks) -> dict[str, Tensor]:
     if ranks.rank == 1:
         raise RuntimeError("this rank broke")
-    gradients(ranks, "pearson", "two passes")
+    return gradients(ranks, "pearson", "two passes")
 
 
 def test_a_broken_process_ends_all_with_its_own_error(tmp_path: Path) -> None:
