@@ -1,4 +1,4 @@
-"""One of several processes of a training: `accelerate launch` or torchrun with `-m pcclab.training FOLDER`."""
+"""One of several processes of a training: `torchrun -m pcclab.training FOLDER`, the folder a job's of `launch`."""
 
 from __future__ import annotations
 

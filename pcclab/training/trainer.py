@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -89,6 +90,7 @@ def fit(
                 job = launch.write(folder / "job", encoder, table, loss, settings=settings, dev=dev,
                                    options=dict(options or {}), head=head)  # fmt: skip
                 launch.start(job, processes=processes, device=encoder.device.type)
+                shutil.rmtree(job)  # a second copy of the weights it began with
                 history = _trained(folder, encoder, head)
                 for line in history.steps:
                     run.log(**line)

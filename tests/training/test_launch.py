@@ -50,6 +50,7 @@ def test_two_processes_train_what_one_trains(
         [line["loss"] for line in told.steps if "loss" in line], abs=1e-4
     )
     assert [line["step"] for line in run.metrics] == [line["step"] for line in history.steps]
+    assert not (run.checkpoints / "job").exists()
     assert "training in 2 processes on cpu" in capsys.readouterr().out
     again, _ = train(run)  # finished: loaded, no process is started
     assert capsys.readouterr().out == ""
