@@ -1,4 +1,4 @@
-"""The papermill engine `pcclab`: parameters checked before a kernel starts, sockets instead of ports, honest cell states.
+"""The papermill engine `pcclab`: parameters held before a kernel starts, sockets for ports, honest states of cells.
 
 `papermill --engine pcclab notebooks/03_stage2_pcc_tuning.ipynb out.ipynb -f parameters/03_stage2_pcc_tuning/real.yaml`;
 plain papermill runs the same notebooks. papermill loads this module at every start, with or without the engine, so that

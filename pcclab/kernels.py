@@ -47,7 +47,7 @@ class CellEngine(NBClientEngine):  # type: ignore[misc]
     def execute_notebook(
         cls, nb: NotebookNode, kernel_name: str, output_path: str | None = None, **options: Any
     ) -> NotebookNode:
-        """Run the notebook; whatever breaks it leaves it saved with the failed cell marked and the later ones pending."""
+        """Run the notebook; whatever breaks it leaves it saved, the failed cell marked and the later ones pending."""
         from papermill.execute import raise_for_execution_errors  # here: papermill may be half imported above
 
         try:

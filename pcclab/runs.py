@@ -155,7 +155,7 @@ class Run:
             )
         path = self.folder / "result.json"
         try:
-            return dict(json.loads(path.read_text(encoding="utf8")))
+            return records.check_result(json.loads(path.read_text(encoding="utf8")))
         except ValueError:
             raise ValueError(f"{path} is damaged: delete it and run notebook {self.notebook} again") from None
 
@@ -169,6 +169,8 @@ class Run:
                 entry = json.loads(line)
             except ValueError:
                 continue  # a line torn by a kill; its step is logged again by the resumed run
+            if not isinstance(entry, dict) or not isinstance(entry.get("step"), int):
+                continue  # no line of `log`: the disk's, or a person's
             steps[entry["step"]] = {**steps.get(entry["step"], {}), **entry}
         return [steps[step] for step in sorted(steps)]
 

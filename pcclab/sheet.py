@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pcclab import files, records
 
@@ -30,7 +30,10 @@ def read(folder: Path) -> dict[str, Any]:
         sheet = json.loads((folder / NAME).read_text(encoding="utf8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return sheet if isinstance(sheet, dict) and isinstance(sheet.get("state"), str) else {}
+    if not isinstance(sheet, dict) or sheet.get("state") not in get_args(State):
+        return {}
+    whole = all(isinstance(sheet.get(part, {}), dict) for part in ("attempt", "process", "provenance", "vault"))
+    return sheet if whole else {}
 
 
 def state(folder: Path) -> State:

@@ -169,7 +169,7 @@ def test_kernels_of_one_moment_and_one_folder_do_not_meet_and_a_killed_one_says_
 
     code_dead, told = ended(dead)
     assert code_dead == 138
-    assert told.rstrip().endswith("(killed by SIGKILL), most often for want of memory: lower micro_tokens or batch_size")
+    assert "(killed by SIGKILL), most often for want of memory: lower micro_tokens" in told.splitlines()[-1]
     found = cells(own_root / "dead.ipynb")
     assert [state for state, _ in found] == ["completed", "completed", "completed", "failed", "pending"]
     assert found[2][1] == "10\n"
