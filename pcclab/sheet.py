@@ -125,6 +125,20 @@ def close(folder: Path, state: State, **changes: Any) -> None:
     update(folder, state=state, attempt=ended, provenance=records.device(), **changes)
 
 
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` in the order of their steps; of a step logged again the last one counts."""
+    path = folder / "metrics.jsonl"
+    steps: dict[int, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # a line torn by a kill; its step is logged again by the resumed run
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int):
+            steps[entry["step"]] = {**steps.get(entry["step"], {}), **entry}
+    return [steps[step] for step in sorted(steps)]
+
+
 def set_aside(folder: Path) -> None:
     """Keep what there is of a run as `<id>.previous`, instead of what was kept there before."""
     if folder.is_dir():

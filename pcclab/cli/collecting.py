@@ -30,6 +30,16 @@ def collect(what: What, where: Where = None, to: To = None) -> None:
         typer.echo(f"  {path}")
 
 
+@app.command()
+def report(what: What, where: Where = None, to: To = None) -> None:
+    """One page of HTML on the runs of a sweep or notebook, to send: tables, figures, learning curves, provenance."""
+    from pcclab import collecting
+
+    found = collecting.collect(what, where=_pairs(where))
+    page = collecting.write_page(found, (Path(to) if to else found.folder) / "report.html")
+    typer.echo(f"{collecting.states(found)}\n  {page}")
+
+
 def _pairs(where: list[str] | None) -> dict[str, str]:
     for text in where or ():
         if "=" not in text:

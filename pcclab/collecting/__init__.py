@@ -8,6 +8,21 @@ from __future__ import annotations
 
 from pcclab.collecting.collection import Collection, collect, of_entries
 from pcclab.collecting.entries import Entry, of_notebook, of_run
-from pcclab.collecting.text import markdown, plain, write
+from pcclab.collecting.page import html
+from pcclab.collecting.page import write as write_page
+from pcclab.collecting.text import markdown, plain, states, write
 
-__all__ = ["Collection", "Entry", "collect", "markdown", "of_entries", "of_notebook", "of_run", "plain", "write"]
+__all__ = [
+    "Collection",
+    "Entry",
+    "collect",
+    "html",
+    "markdown",
+    "of_entries",
+    "of_notebook",
+    "of_run",
+    "plain",
+    "states",
+    "write",
+    "write_page",
+]

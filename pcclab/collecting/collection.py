@@ -60,6 +60,11 @@ class Collection:
         names = [entry.state for entry in self.entries]
         return {name: names.count(name) for name in dict.fromkeys(["finished", *names])}
 
+    @property
+    def notebooks(self) -> list[str]:
+        """Whose runs they are."""
+        return list(dict.fromkeys(entry.notebook for entry in self.entries))
+
     @cached_property
     def metrics(self) -> dict[str, Path_]:
         """Every number of the finished runs' results: its column -> its place in the result."""

@@ -18,6 +18,8 @@ HOW = (
     "interval. n: runs with a value."
 )
 SHOWN_DEPTH = 2
+LONGEST = 40
+"""Letters of one value in the name of a row; the table of runs has all of it."""
 
 
 def blocks(collection: Collection) -> dict[str, pd.DataFrame]:
@@ -126,7 +128,8 @@ def _framed(columns: dict[str, Any]) -> Any:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else str(value) or "none"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def write(collection: Collection, folder: Path) -> list[Path]:
