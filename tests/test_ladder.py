@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"data", "encoders", "evaluation", "figures", "parameters", "plots", "runs", "workflows"},
     "runs": RUNNING,
     "sheet": {"records"},
+    "sweep": {"batch", "parameters", "records", "runs", "sheet"},
     "tables": set(),
     "training": {"data", "encoders", "losses"},
     "vault": {"data", "encoders", "evaluation", "records", "runs", "sheet"},

@@ -79,6 +79,12 @@ def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[st
     return validate(notebook, {**values, **given}, origin=str(path), places=places)
 
 
+def load_recorded(notebook: str, path: str | os.PathLike[str]) -> Parameters:
+    """The parameters a run wrote down, at whatever version: one that was added since has the value it had then."""
+    values, _ = read_yaml(path)
+    return validate(notebook, {**model_of(notebook).LATER, **values}, origin=str(path))
+
+
 def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
     """A run as it is spoken of, such as "03 real leakage=keep", to its notebook and validated parameters.
 
@@ -117,7 +123,9 @@ def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = (
         parameters: its validated parameters.
         on: identifiers of the runs it continues, so that a changed stage 1 makes another stage 2.
     """
-    content = {"notebook": notebook, "parameters": parameters.model_dump(mode="json"), "on": list(on)}
+    values = parameters.model_dump(mode="json")
+    values = {name: value for name, value in values.items() if (name, value) not in parameters.LATER.items()}
+    content = {"notebook": notebook, "parameters": values, "on": list(on)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf8")).hexdigest()[:12]
 
@@ -133,6 +141,7 @@ __all__ = [
     "Parameters",
     "identifier",
     "load_file",
+    "load_recorded",
     "load_spoken",
     "model_of",
     "notebook_named",

@@ -21,11 +21,12 @@ RATED = "STS-B train and SICK-R train"
 UNRATED = "none: no rated pair is trained on"
 TOLD: dict[str, tuple[str, str]] = {
     "02_stage1_contrastive": ("triplets of NLI", "InfoNCE with hard negatives, temperature {temperature}"),
-    "03_stage2_pcc_tuning": (RATED, "Pearson's correlation, 1 - r"),
+    "03_stage2_pcc_tuning": (RATED, "{loss}"),
     "06_regression": (f"NLI pairs, then {RATED}", "a regression head: {objectives} {scratch}"),
     "07_rankcse": ("unlabelled sentences", "RankCSE: {methods}"),
 }
 """Notebook -> what its encoders are trained on, and by which objective, with parameters in braces."""
+WORDED = {"pearson": "Pearson's correlation, 1 - r"}
 
 
 def export(
@@ -114,7 +115,9 @@ def facts(run: Run) -> dict[str, Any]:
         "data": f"{trained if rated or RATED not in trained else 'NLI pairs'}, source {values['source']}"
         + _fingerprints(used),
         "leakage": _leakage(values.get("leakage", "filter")) if rated else UNRATED,
-        "objective": objective.format(**{name: _listed(value) for name, value in values.items()}).strip(),
+        "objective": objective.format(
+            **{name: WORDED.get(t := _listed(value), t) for name, value in values.items()}
+        ).strip(),
         "seeds": _listed(seeds),
         "training": f"learning rate {values['learning_rate']:g}, batch {values['batch_size']}, {values['epochs']:g} "
         f"epochs, {values['max_tokens']} tokens",
