@@ -168,11 +168,13 @@ def collect(what: str, *, where: Mapping[str, str] | None = None) -> Collection:
 def of_entries(
     name: str, entries: Iterable[Entry], *, asked: str, folder: Path, changed: tuple[str, ...] | None = None
 ) -> Collection:
-    """A collection of any runs; where `changed` is None it is found by comparing them, and they are put in its order."""
+    """A collection of any runs; where `changed` is None it is found by comparing them, and they are sorted by it."""
     entries = tuple(entries)
     if changed is None:
         changed = _changed([entry for entry in entries if entry.parameters])
-        entries = tuple(sorted(entries, key=lambda entry: [str(entry.value(name)) for name in (*changed, "seed")]))
+        entries = tuple(
+            sorted(entries, key=lambda entry: [*(str(entry.value(name)) for name in changed), str(entry.seed)])
+        )
     return Collection(name, asked, entries, changed, folder)
 
 
