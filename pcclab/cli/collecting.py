@@ -21,7 +21,7 @@ To = Annotated[str | None, typer.Option("--to", metavar="FOLDER", help="Another 
 
 @app.command()
 def collect(what: What, where: Where = None, to: To = None) -> None:
-    """The runs of a sweep or notebook as tables: a row a run; means over seeds, intervals, n. Parquet, CSV, Markdown."""
+    """The runs of a sweep or notebook as tables: rows, means over seeds, intervals, n (Parquet, CSV, Markdown)."""
     from pcclab import collecting
 
     found = collecting.collect(what, where=_pairs(where))

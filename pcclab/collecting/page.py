@@ -120,7 +120,7 @@ def _curves(collection: Collection) -> Iterator[tuple[str, str, int]]:
 
 
 def _pictures(collection: Collection) -> tuple[dict[str, list[tuple[Entry, str]]], bool]:
-    """The runs' own figures by name: run and data address, which is empty for a damaged file; whether some are left out."""
+    """The runs' own figures by name: run and data address, empty for a damaged file; and whether some are left out."""
     drawn = [(entry, sorted((entry.folder / "figures").glob("*.png"))) for entry in collection.finished]
     drawn = [(entry, paths) for entry, paths in drawn if paths]
     many = sum(len(paths) for _, paths in drawn) > MOST_PICTURES
@@ -156,8 +156,11 @@ def _provenance(collection: Collection) -> dict[str, list[tuple[str, int]]]:
     found: dict[str, list[str]] = {}
     for entry in collection.finished:
         for path, value in leaves(entry.sheet.get("provenance", {})):
-            if path[-1] not in _NOT_SHOWN:
-                found.setdefault(" ".join(path), []).append(value if isinstance(value, str) else json.dumps(value))
+            shown = value if isinstance(value, str) else json.dumps(value)
+            if path[0] == "versions":
+                found.setdefault("versions", []).append(f"{path[-1]} {shown}")
+            elif path[-1] not in _NOT_SHOWN:
+                found.setdefault(" ".join(path), []).append(shown)
         found.setdefault("machine", []).append(str(entry.told("process", "host") or "not known"))
     return {name: [(value, values.count(value)) for value in dict.fromkeys(values)] for name, values in found.items()}
 
