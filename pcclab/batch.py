@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pcclab import files, sheet
+from pcclab import files, records, sheet
 
 if TYPE_CHECKING:
     from pcclab.runs import Run
@@ -42,6 +43,11 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     source = Path("notebooks") / f"{run.notebook}.ipynb"
     if not (run.root / source).is_file():
         raise FileNotFoundError(f"no notebook {run.root / source}: run from a checkout, or set PCCLAB_ROOT to one")
+    with sheet.holding(run.folder):
+        _execute(run, source, again=again, kernel=kernel, tell=tell or _print)
+
+
+def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable[[str], None]) -> None:
     if run.state == "running":
         raise BlockingIOError(f"run {run.name} is at work in another process: wait for it or end it")
     if again:
@@ -66,7 +72,7 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     if again:
         environment["PCCLAB_AGAIN"] = str(time.time())
     log = run.folder / "papermill.log"
-    code = _papermill(command, run, environment, log, tell or _print)
+    code = _papermill(command, run, environment, log, tell)
     if code == 0 and run.finished:
         return
     if code == 0:
@@ -77,6 +83,11 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
         told = reason.partition("DeadKernelError: ")[2]
         unknown = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
         reason = told if told.startswith("the kernel died") else unknown
+    if reason.startswith("BlockingIOError"):  # the run, or one it needs, belongs to another process
+        raise BlockingIOError(reason.removeprefix("BlockingIOError: "))
+    if code < 0:
+        reason = f"papermill was killed by {signal.Signals(-code).name}"
+        _end_kernel(run)
     run.fail(reason)
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
@@ -136,6 +147,15 @@ def _end(process: subprocess.Popen[str]) -> None:
     for member in psutil.wait_procs(family, timeout=5)[1]:
         member.kill()
     process.wait()
+
+
+def _end_kernel(run: Run) -> None:
+    """End the kernel of a papermill that was killed: it would go on alone, and write into the run."""
+    import psutil
+
+    owner = sheet.read(run.folder).get("process", {})
+    if records.alive(owner):
+        psutil.Process(int(owner["pid"])).kill()
 
 
 def _last_line(log: Path) -> str:

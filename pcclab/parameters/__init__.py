@@ -100,6 +100,26 @@ def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
     return notebook, load_file(notebook, path, read_overrides(notebook, assignments))
 
 
+def nearest_set(root: Path, notebook: str, mine: Parameters) -> tuple[str, list[str]]:
+    """The notebook's set that is nearest to some parameters, and what differs from it as `name=value`.
+
+    Raises: FileNotFoundError where the checkout has no set of the notebook.
+    """
+    values = mine.model_dump(mode="json")
+    changes: dict[str, list[str]] = {}
+    for file in sorted((root / "parameters" / notebook).glob("*.yaml")):
+        theirs = load_file(notebook, file).model_dump(mode="json")
+        changes[file.stem] = [f"{name}={_listed(value)}" for name, value in values.items() if value != theirs[name]]
+    if not changes:
+        raise FileNotFoundError(f"no sets in {root / 'parameters' / notebook}: run from a checkout")
+    nearest = min(changes, key=lambda name: len(changes[name]))
+    return nearest, changes[nearest]
+
+
+def _listed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
     """`name=value` texts from a command line, as values for `load_file`'s overrides."""
     kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
@@ -144,6 +164,7 @@ __all__ = [
     "load_recorded",
     "load_spoken",
     "model_of",
+    "nearest_set",
     "notebook_named",
     "parameter_file",
     "read_overrides",

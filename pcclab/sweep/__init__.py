@@ -2,7 +2,7 @@
 
 A sweep's file, `parameters/sweeps/<name>.yaml`, says what is swept; `parameters/sweeps/losses.yaml` shows it at work::
 
-    notebook: 03_stage2_pcc_tuning   # or its beginning
+    notebook: 03_stage2_pcc_tuning
     base: real                       # a set's name, a parameter file, or a list of them
     values: {levels: []}             # what all runs have instead of the base's values
     grid:                            # each value with each
@@ -21,6 +21,8 @@ those before. A run of a sweep is the very run that `pcclab run NOTEBOOK --set B
 
 from __future__ import annotations
 
+from pcclab.sweep.launching import launch
 from pcclab.sweep.plan import Sweep, Trial, load
+from pcclab.sweep.slots import Slot, slots
 
-__all__ = ["Sweep", "Trial", "load"]
+__all__ = ["Slot", "Sweep", "Trial", "launch", "load", "slots"]

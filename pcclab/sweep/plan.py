@@ -100,22 +100,21 @@ class Sweep:
         return self._trials(self._settings)
 
     def _searched(self) -> Iterator[Trial]:
-        """The generations of a search: the next one follows from the scores of all before it."""
+        """The settings of a search as far as they are known: the next ones follow from the scores of all before."""
         wanted = self.sheet.tpe
         assert wanted is not None
         ((fixed, places),) = self._settings
         where: dict[str, Place] = {name: ("tpe", "ranges", name) for name in wanted.ranges}
-        generations = search.generations(wanted)
-        proposed = next(generations)
-        while proposed:
-            settings = [({**fixed, **setting}, {**places, **where}) for setting in proposed]
-            trials = self._trials(settings, distinct=False)
+        scores: tuple[float, ...] = ()
+        each = max(1, len(self.sheet.seeds))
+        while settings := search.proposed(wanted, scores):
+            trials = self._trials([({**fixed, **s}, {**places, **where}) for s in settings], distinct=False)
             yield from trials
-            each = max(1, len(self.sheet.seeds))
-            scores = [search.score([t.run for t in trials[i : i + each]]) for i in range(0, len(trials), each)]
-            if any(score is None for score in scores):
-                return  # still at work: what comes next hangs on it
-            proposed = generations.send([score for score in scores if score is not None])
+            found = [search.score([t.run for t in trials[i : i + each]]) for i in range(0, len(trials), each)]
+            known = [score for score in found if score is not None]
+            if len(known) < len(found):
+                return
+            scores += tuple(known)
 
     def _trials(self, settings: list[tuple[Setting, dict[str, Place]]], *, distinct: bool = True) -> tuple[Trial, ...]:
         """The settings with their seeds as checked runs; all faults come at once."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from pcclab.complaints import near
@@ -44,16 +45,22 @@ def drawn(wanted: Drawing) -> list[dict[str, Any]]:
     raise ValueError(f"random: the ranges offer about {len(found)} settings, not {wanted.trials}: ask for fewer trials")
 
 
-def generations(wanted: Search) -> Generator[list[dict[str, Any]], list[float], None]:
-    """The settings of a search, `width` at a time; the score of each is sent in before the next are given.
+def proposed(wanted: Search, scores: tuple[float, ...]) -> list[dict[str, Any]]:
+    """The next settings of a search, `width` of them, after the scores of all before; none at the end.
 
-    Nothing is stored: the same scores lead to the same settings again, so a search goes on where it was by telling it
-    the scores of the runs that are finished. An empty list is the end.
+    Nothing is stored: the same scores lead to the same settings again, so a search goes on where it was from the
+    results of the runs that are finished.
 
     Args:
         wanted: ranges, number of settings, width and seed.
+        scores: of the settings so far, in their order; NaN for one that failed.
     """
-    optuna = _optuna()
+    return [dict(setting) for setting in _replayed(wanted.model_dump_json(), scores)]
+
+
+@lru_cache(maxsize=1024)
+def _replayed(text: str, scores: tuple[float, ...]) -> list[dict[str, Any]]:
+    wanted, optuna = Search.model_validate_json(text), _optuna()
     sampler = optuna.samplers.TPESampler(
         seed=wanted.seed, constant_liar=True, n_startup_trials=min(_STARTUP, max(2, wanted.trials // 3))
     )
@@ -61,11 +68,12 @@ def generations(wanted: Search) -> Generator[list[dict[str, Any]], list[float], 
     spaces = {name: _distribution(space, optuna) for name, space in wanted.spaces().items()}
     for begin in range(0, wanted.trials, wanted.width):
         asked = [study.ask(spaces) for _ in range(min(wanted.width, wanted.trials - begin))]
-        scores = yield [{name: _rounded(value) for name, value in trial.params.items()} for trial in asked]
-        for trial, value in zip(asked, scores, strict=True):
+        if begin >= len(scores):
+            return [{name: _rounded(value) for name, value in trial.params.items()} for trial in asked]
+        for trial, value in zip(asked, scores[begin : begin + wanted.width], strict=True):
             failed = math.isnan(value)
             study.tell(trial, None if failed else value, state=optuna.trial.TrialState.FAIL if failed else None)
-    yield []
+    return []
 
 
 def score(runs: Sequence[Run]) -> float | None:

@@ -157,4 +157,6 @@ def _told(fault: Any, model: type[BaseModel]) -> str:
         described = model.model_fields[str(place[-1])].description
         return f"{name} is missing: add it ({described})" if described else f"{name} is missing: add it"
     message = str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "it must be")
+    if place == ("notebook",) and isinstance(value, int):
+        message += f"; YAML reads it as a number: write the whole name, or '{value:02}' in quotes"
     return f"{name} = {value!r}: {message}" if name and fault["type"] != "value_error" else message

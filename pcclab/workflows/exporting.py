@@ -11,7 +11,7 @@ from typing import Any
 
 from pcclab import data
 from pcclab.encoders import interchange
-from pcclab.parameters import load_file
+from pcclab.parameters import nearest_set
 from pcclab.runs import Run
 from pcclab.workflows.judging import judge
 from pcclab.workflows.judging_units import Rows
@@ -131,15 +131,8 @@ def command(run: Run) -> str:
 
     Raises: FileNotFoundError where the checkout has no set of the notebook.
     """
-    mine = run.parameters.model_dump(mode="json")
-    changes: dict[str, list[str]] = {}
-    for file in sorted((run.root / "parameters" / run.notebook).glob("*.yaml")):
-        theirs = load_file(run.notebook, file).model_dump(mode="json")
-        changes[file.stem] = [f"{name}={_listed(value, ',')}" for name, value in mine.items() if value != theirs[name]]
-    if not changes:
-        raise FileNotFoundError(f"no sets in {run.root / 'parameters' / run.notebook}: run from a checkout")
-    nearest = min(changes, key=lambda name: len(changes[name]))
-    words = [f"-p {shlex.quote(change)}" for change in changes[nearest]]
+    nearest, changes = nearest_set(run.root, run.notebook, run.parameters)
+    words = [f"-p {shlex.quote(change)}" for change in changes]
     return " ".join([f"./lab run {run.notebook[:2]} --set {nearest}", *words])
 
 
