@@ -59,7 +59,7 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
     command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
     command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
-    command += _engine(tell or _print)
+    command += _engine(tell)
     environment = {
         **os.environ,
         "PCCLAB_ROOT": str(run.root),
@@ -88,7 +88,10 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     if code < 0:
         reason = f"papermill was killed by {signal.Signals(-code).name}"
         _end_kernel(run)
-    run.fail(reason)
+    told_to_end = code == 128 + signal.SIGTERM  # by a scheduler, or the machine as it shuts down
+    if told_to_end:
+        reason = "papermill was told to end (SIGTERM)"
+    run.fail(reason, state="interrupted" if told_to_end else "failed")
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
     )

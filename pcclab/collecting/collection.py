@@ -72,6 +72,12 @@ class Collection:
         return {self._column(path): path for path in found}
 
     @cached_property
+    def whole(self) -> set[str]:
+        """The metrics that are counts: whole numbers by their type in every run."""
+        kinds = {name: {type(at(entry.result, path)) for entry in self.finished} for name, path in self.metrics.items()}
+        return {name for name, found in kinds.items() if float not in found}
+
+    @cached_property
     def runs(self) -> pd.DataFrame:
         """One row a run: what sets it apart, seed, source, state, reason, every metric, commit, machine, time.
 

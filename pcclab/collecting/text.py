@@ -39,8 +39,11 @@ def blocks(collection: Collection) -> dict[str, pd.DataFrame]:
     for setting, row in zip(labels, wide.to_dict("records"), strict=True):
         path = collection.metrics[row["metric"]]
         if len(path) <= SHOWN_DEPTH:
-            cell = (row["mean"], row["low"], row["high"], row["n"])
-            rows.setdefault(".".join(path[:-1]), {}).setdefault(setting, {})[path[-1]] = cell
+            mean = row["mean"]
+            if row["metric"] in collection.whole and mean.is_integer() and not row["low"] < row["high"]:
+                mean = int(mean)  # steps and counts, not a score that happens to be whole
+            figures = (mean, row["low"], row["high"], row["n"])
+            rows.setdefault(".".join(path[:-1]), {}).setdefault(setting, {})[path[-1]] = figures
     names = list(collection.changed) or ["runs"]
     made = {}
     for title in sorted(rows, key=bool):
@@ -77,10 +80,10 @@ def cell(value: Any, *, most: int, places: int) -> str:
 
 def decimals(column: Iterable[Any]) -> int:
     """Decimals of a column's figures: none for whole numbers, two where some reach 10, else four."""
-    cells = [value for value in column if isinstance(value, tuple) and value[3]]
-    if all(float(mean).is_integer() and not low < high for mean, low, high, _ in cells):
+    means = [value[0] for value in column if isinstance(value, tuple) and value[3]]
+    if all(isinstance(mean, int) for mean in means):
         return 0
-    return 2 if any(abs(mean) >= 10 for mean, *_ in cells) else 4
+    return 2 if any(abs(mean) >= 10 for mean in means) else 4
 
 
 def counts(frame: pd.DataFrame) -> list[int]:
