@@ -17,6 +17,7 @@ HOW = (
     "Mean over seeds and its 95 % interval by Student's t, which takes the runs as independent; a single seed has no "
     "interval. n: runs with a value."
 )
+COUNT = "n"
 SHOWN_DEPTH = 2
 LONGEST = 40
 """Letters of one value in the name of a row; the table of runs has all of it."""
@@ -35,7 +36,7 @@ def blocks(collection: Collection) -> dict[str, pd.DataFrame]:
 
     rows: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {}
     wide = collection.summary
-    labels = [label(collection, values) for values in wide[[*collection.changed]].to_numpy(dtype=object).tolist()]
+    labels = [label(collection, values) for values in wide[collection.settings].to_numpy(dtype=object).tolist()]
     for setting, row in zip(labels, wide.to_dict("records"), strict=True):
         path = collection.metrics[row["metric"]]
         if len(path) <= SHOWN_DEPTH:
@@ -98,7 +99,7 @@ def printed(frame: pd.DataFrame) -> pd.DataFrame:
     for name in frame:
         places = decimals(frame[name])
         columns[name] = [cell(value, most=n, places=places) for value, n in zip(frame[name], most, strict=True)]
-    return type(frame)({**columns, "n": most}, index=frame.index)
+    return type(frame)({**columns, COUNT if COUNT not in columns else "runs": most}, index=frame.index)
 
 
 def unfinished(collection: Collection) -> pd.DataFrame:

@@ -111,7 +111,7 @@ BREAKS: dict[str, tuple[Callable[[runs.Run], Any], str, str]] = {
     "not YAML": (lambda run: broken(run, "parameters.yaml", "a: ["), "outdated", "not YAML"),
     "older": (lambda run: broken(run, "parameters.yaml", "seed: 3\nn: 10"), "outdated", "source is missing"),
     "newer": (lambda run: broken(run, "parameters.yaml", run.yaml + "wings: 2\n"), "outdated", "parameter wings = 2"),
-    "other id": (lambda run: broken(run, "parameters.yaml", run.yaml.replace("n: 10", "n: 12")), "outdated", "make run"),
+    "other": (lambda run: broken(run, "parameters.yaml", run.yaml.replace("n: 10", "n: 12")), "outdated", "make run"),
 }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_a_run_that_does_not_count_is_told_with_its_reason(finished: None, case:
     (entry,) = [entry for entry in found.entries if entry.folder == run.folder]
     assert entry.state == state
     assert reason in entry.reason and "\n" not in entry.reason and str(run.folder) not in entry.reason
-    assert found.summary["n"].max() == 3
+    assert int(found.summary["n"].max()) == 3
     for told in (collecting.plain(found), collecting.html(found)):
         assert run.id in told and state in told
     assert run.id in collecting.markdown(found)
@@ -163,6 +163,15 @@ def test_a_metric_that_is_called_as_a_parameter_is_told_from_it(own_root: Path) 
     assert frame[["levels", "result.levels"]].to_numpy().tolist() == [[2, 14], [3, 21]]
     assert set(collect().metrics) == {"result.levels", "n", "pearson + 0.1 * info_nce.dev"}
     assert collect().metrics["pearson + 0.1 * info_nce.dev"] == ("pearson + 0.1 * info_nce", "dev")
+
+
+def test_a_parameter_that_is_called_as_a_column_of_the_summary_is_told_from_it(own_root: Path) -> None:
+    for n in (10, 20):
+        start(n=n).finish({"n": 2 * n, "score": 0.5})
+    found = collect()
+    assert found.changed == ("n",)
+    assert found.summary.set_index(["parameter.n", "metric"])["n"].tolist() == [1, 1, 1, 1]
+    assert "| n | result.n | score | runs |".replace("result.", "") in collecting.markdown(found)
 
 
 def test_a_cell_of_a_grid_is_repeated_over_its_one_seed(tmp_path: Path) -> None:
