@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from transformers import AutoTokenizer
 
 from pcclab import files
 from pcclab.encoders import projection
@@ -15,6 +16,7 @@ from pcclab.encoders.pooling import Pooling
 
 MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last"}
 """Their names of the poolings that both know. `first-last` is ours alone."""
+PROBES = ("It rained.", 'quotes "and" lines\nof two', "?!")
 _FLAGS = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "lasttoken": "pooling_mode_lasttoken"}
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 _OTHERS = ("pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens")
@@ -67,11 +69,19 @@ def refuse(settings: Any) -> None:
         raise ValueError(
             f"{settings.pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
         )
-    for name in ("template", "adapter"):
-        if getattr(settings, name, None):
+    if getattr(settings, "adapter", None):
+        raise ValueError(f"{settings.name} has an adapter, which an export would leave out: merge it first (`merged`)")
+
+
+def verify(folder: Path, ids: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError where the tokenizer that others read from a folder gives not `ids` for `PROBES`."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    read = tokenizer(list(PROBES), verbose=False)["input_ids"]
+    for text, ours, theirs in zip(PROBES, ids, read, strict=True):
+        if list(ours) != theirs:
             raise ValueError(
-                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and "
-                "keep a prompted model in this lab's own form (`save`)"
+                f"{type(tokenizer).__name__}, which others take for this model, reads {text!r} as "
+                f"{tokenizer.decode(theirs)!r}: keep the model in this lab's own form (`save`)"
             )
 
 

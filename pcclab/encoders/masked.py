@@ -53,7 +53,7 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(unknown(name, error)) from error
-    saved = _saved(folder, pooling)
+    saved = declared(folder, pooling)
     limit = within(max_tokens or saved.get("max_tokens") or 512, positions(config), name)
     model = weights(place, name, revision, config, dtype)
     settings = Settings(
@@ -121,7 +121,7 @@ def _refuse_empty(folder: Path) -> None:
         )
 
 
-def _saved(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
+def declared(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
     """Pooling, length and dense layers that a folder declares, in this lab's file or in another tool's."""
     if folder is None:
         return {}

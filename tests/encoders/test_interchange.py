@@ -126,11 +126,42 @@ def test_first_last_pooling_stays_here_and_leaves_nothing_behind(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_template_is_not_left_out_in_silence(tmp_path):
-    prompted = encoders.load("tiny-opt", prompt="STH")
-    with pytest.raises(ValueError, match="has a template, which an export would leave out"):
-        prompted.to_sentence_transformer(tmp_path / "new" / "out")
+TEMPLATES = ["EOL", "STH", "Say [X] in a word:", "A word for [X]", ""]
+
+
+@pytest.mark.parametrize("family", ["tiny-llama", "tiny-mistral", "tiny-opt", "tiny-gemma"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_prompted_model_reads_the_same_there_and_back(tmp_path, family, template):
+    encoder = encoders.load(family, prompt=template)
+    texts = ["a wren", "It rained.", 'quotes "and" lines\nof two', "x " * 60, "a bird \N{BIRD}"]
+    ours = encoder.encode(texts, normalize=True)
+    folder = encoder.to_sentence_transformer(tmp_path / "out")
+    there = SentenceTransformer(str(folder), device="cpu")
+    np.testing.assert_allclose(there.encode(texts), ours, atol=1e-5)
+    again = encoders.load(folder)
+    assert (again.settings.template, again.settings.pooling) == (template, "last")
+    assert again.tokenize(texts, max_tokens=200) == encoder.tokenize(texts, max_tokens=200)
+    np.testing.assert_allclose(again.encode(texts, normalize=True), ours, atol=1e-6)
+    plain = encoders.load(folder, prompt="")
+    assert (np.abs(plain.encode(texts, normalize=True) - ours).max() > 1e-3) == bool(template)
+
+
+def test_an_adapter_is_merged_before_it_leaves(tmp_path):
+    adapted = encoders.load("tiny-llama", prompt="SUM", adapter={"rank": 4})
+    with pytest.raises(ValueError, match="has an adapter, which an export would leave out: merge it first"):
+        adapted.to_sentence_transformer(tmp_path / "new" / "out")
     assert not (tmp_path / "new").exists()
+    ours = adapted.encode(TEXTS[:3], normalize=True)
+    there = SentenceTransformer(str(adapted.merged().to_sentence_transformer(tmp_path / "out")), device="cpu")
+    np.testing.assert_allclose(there.encode(TEXTS[:3]), ours, atol=1e-5)
+
+
+def test_a_family_whose_tokenizer_is_built_anew_keeps_its_template_here(tmp_path):
+    """transformers takes Qwen2's own class for this model whatever the folder says, and it drops the normaliser."""
+    prompted = encoders.load("tiny-qwen", prompt="EOL")
+    with pytest.raises(ValueError, match=r"Qwen2Tokenizer, which others take .* reads 'It rained.' as 'It rained.'"):
+        prompted.to_sentence_transformer(tmp_path / "new" / "out")
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_files_are_of_the_form_that_every_version_reads(tmp_path):
