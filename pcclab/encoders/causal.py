@@ -150,7 +150,7 @@ def load(
 ) -> CausalEncoder:
     """Load a language model as an encoder; the public door is `pcclab.encoders.load`, which documents the arguments."""
     folder = Path(name) if Path(name).is_dir() else None
-    saved = masked.declared(folder, pooling)
+    saved = masked.declared(folder, pooling) if folder else {}
     lora, before = LoRA.of(adapter), LoRA.saved(folder) if folder else None
     if lora and before and lora != before:
         raise ValueError(

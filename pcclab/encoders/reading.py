@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from pcclab.encoders import adapters, masked, tiny_causal
+from pcclab.encoders import adapters, interchange, masked, tiny_causal
 
 if TYPE_CHECKING:
     from pcclab.encoders.causal import CausalSettings
@@ -54,7 +54,7 @@ def _read(
         adapters.keep_unpacked(trunk)
     else:
         torch.nn.Module.to(trunk, device=device)
-    return trunk, tokenizer, getattr(config, "_commit_hash", None) or "local"
+    return trunk, tokenizer, interchange.commit(place, revision)
 
 
 def _both_ways(config: PreTrainedConfig, chosen: CausalSettings) -> None:

@@ -77,8 +77,8 @@ def reads(encoder: Encoder) -> dict[str, str]:
     filled, most = fill(template, SLOT), encoder.settings.max_tokens
     return {
         "template": f"`{filled}`, which the tokenizer fills by itself: give it bare sentences",
-        "long sentences": f"in pcclab cut after {most} tokens with the template left whole, elsewhere never cut, so that "
-        "one beyond the model's positions loses the template's end",
+        "long sentences": f"in pcclab cut after {most} tokens with the template left whole, elsewhere never cut, so "
+        "that one beyond the model's positions loses the template's end",
     }
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -173,3 +177,27 @@ def test_files_are_of_the_form_that_every_version_reads(tmp_path):
         "Pooling",
         "Normalize",
     ]
+
+
+def cached(home, name, folder):
+    """A hub cache that holds a model as the hub's own client lays it down."""
+    place = home / "hub" / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(folder, place / "snapshots" / ("0" * 40))
+
+
+LOOK = """
+import sys
+from pcclab import encoders
+encoder = encoders.load("someone/model")
+print(encoder.settings.pooling, encoder.settings.max_tokens, encoder.dim, encoder.settings.revision)
+"""
+
+
+def test_a_hub_model_is_read_with_the_pooling_and_layers_it_declares(tmp_path):
+    _, encoder = with_dense(tmp_path / "theirs", Dense(64, 8))
+    cached(tmp_path / "home", "someone/model", encoder.to_sentence_transformer(tmp_path / "out"))
+    offline = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", LOOK], env=offline, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["cls", str(encoder.settings.max_tokens), "8", "0" * 40], done.stderr
