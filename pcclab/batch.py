@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pcclab import files, sheet
+from pcclab import files, records, sheet
 
 if TYPE_CHECKING:
     from pcclab.runs import Run
@@ -41,6 +42,11 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     source = Path("notebooks") / f"{run.notebook}.ipynb"
     if not (run.root / source).is_file():
         raise FileNotFoundError(f"no notebook {run.root / source}: run from a checkout, or set PCCLAB_ROOT to one")
+    with sheet.holding(run.folder):
+        _execute(run, source, again=again, kernel=kernel, tell=tell or _print)
+
+
+def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable[[str], None]) -> None:
     if run.state == "running":
         raise BlockingIOError(f"run {run.name} is at work in another process: wait for it or end it")
     if again:
@@ -64,7 +70,7 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     if again:
         environment["PCCLAB_AGAIN"] = str(time.time())
     log = run.folder / "papermill.log"
-    code = _papermill(command, run, environment, log, tell or _print)
+    code = _papermill(command, run, environment, log, tell)
     if code == 0 and run.finished:
         return
     if code == 0:
@@ -73,6 +79,11 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
         reason = str(sheet.read(run.folder).get("error") or _last_line(log) or f"papermill exited with {code}")
     if "DeadKernelError" in reason:
         reason = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+    if reason.startswith("BlockingIOError"):  # the run, or one it needs, belongs to another process
+        raise BlockingIOError(reason.removeprefix("BlockingIOError: "))
+    if code < 0:
+        reason = f"papermill was killed by {signal.Signals(-code).name}"
+        _end_kernel(run)
     run.fail(reason)
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
@@ -124,6 +135,15 @@ def _end(process: subprocess.Popen[str]) -> None:
     for member in psutil.wait_procs(family, timeout=5)[1]:
         member.kill()
     process.wait()
+
+
+def _end_kernel(run: Run) -> None:
+    """End the kernel of a papermill that was killed: it would go on alone, and write into the run."""
+    import psutil
+
+    owner = sheet.read(run.folder).get("process", {})
+    if records.alive(owner):
+        psutil.Process(int(owner["pid"])).kill()
 
 
 def _last_line(log: Path) -> str:

@@ -102,8 +102,12 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Twelve hex digits of the notebook, its parameters and the runs it stands on."""
-        runs = (Run(*load_spoken(self.root, place), self.root) for place in self.parameters.stands_on())
-        return identifier(self.notebook, self.parameters, on=tuple(run.id for run in runs))
+        return identifier(self.notebook, self.parameters, on=tuple(run.id for run in self.stands_on))
+
+    @cached_property
+    def stands_on(self) -> tuple[Run, ...]:
+        """The runs whose results this one continues."""
+        return tuple(Run(*load_spoken(self.root, place), self.root) for place in self.parameters.stands_on())
 
     @property
     def name(self) -> str:
@@ -236,7 +240,8 @@ class Run:
 
     def _failed_cell(self, error: BaseException) -> None:
         if self.state == "running":
-            stopped = isinstance(error, KeyboardInterrupt)
+            # What waits for another run, such as a neighbour it trains, is not broken.
+            stopped = isinstance(error, KeyboardInterrupt | BlockingIOError)
             self.fail(f"{type(error).__name__}: {error}", state="interrupted" if stopped else "failed")
 
     def __str__(self) -> str:

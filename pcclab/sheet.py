@@ -21,7 +21,10 @@ from pcclab import files, records
 
 State = Literal["new", "running", "finished", "failed", "interrupted"]
 NAME = "run.json"
+BUSY = 3
+"""Exit code of a command whose run belongs to another process: later it may not."""
 OTHER_HOST_SECONDS = 3600.0
+_TRIES = 4
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -96,6 +99,38 @@ def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
     return True
 
 
+@contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    """Hold a run from before its kernel starts until what runs it is done; the hold goes with its process.
+
+    Raises: BlockingIOError where another process holds it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _hold(folder).open("a") as handle:
+        for attempt in range(_TRIES):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if attempt == _TRIES - 1:
+                    told = f"run {folder.name} is started by another process already: wait for it or end it"
+                    raise BlockingIOError(errno.EAGAIN, told) from None
+                time.sleep(0.05)  # one that only asks (`held`) is gone by then
+        yield
+
+
+def held(folder: Path) -> bool:
+    """Whether a process of this machine, or of one that shares the disk, holds the run."""
+    try:
+        with _hold(folder).open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def update(folder: Path, **changes: Any) -> None:
     """Change entries of the sheet; a mapping is merged into the one that is there, at every depth."""
     with _locked(_lock(folder)):
@@ -155,6 +190,10 @@ def _write(folder: Path, sheet: Mapping[str, Any]) -> None:
 
 def _lock(folder: Path) -> Path:
     return folder.parent / f".{folder.name}.lock"
+
+
+def _hold(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}.held"
 
 
 @contextmanager

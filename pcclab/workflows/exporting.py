@@ -12,7 +12,7 @@ from typing import Any
 from pcclab import data
 from pcclab.encoders import CausalEncoder, Encoder, interchange
 from pcclab.encoders.prompts import SLOT, fill
-from pcclab.parameters import load_file
+from pcclab.parameters import nearest_set
 from pcclab.runs import Run
 from pcclab.workflows.judging import judge
 from pcclab.workflows.judging_units import Rows
@@ -22,11 +22,12 @@ RATED = "STS-B train and SICK-R train"
 UNRATED = "none: no rated pair is trained on"
 TOLD: dict[str, tuple[str, str]] = {
     "02_stage1_contrastive": ("triplets of NLI", "InfoNCE with hard negatives, temperature {temperature}"),
-    "03_stage2_pcc_tuning": (RATED, "Pearson's correlation, 1 - r"),
+    "03_stage2_pcc_tuning": (RATED, "{loss}"),
     "06_regression": (f"NLI pairs, then {RATED}", "a regression head: {objectives} {scratch}"),
     "07_rankcse": ("unlabelled sentences", "RankCSE: {methods}"),
 }
 """Notebook -> what its encoders are trained on, and by which objective, with parameters in braces."""
+WORDED = {"pearson": "Pearson's correlation, 1 - r"}
 
 
 def export(
@@ -137,7 +138,9 @@ def facts(run: Run) -> dict[str, Any]:
         "data": f"{trained if rated or RATED not in trained else 'NLI pairs'}, source {values['source']}"
         + _fingerprints(used),
         "leakage": _leakage(values.get("leakage", "filter")) if rated else UNRATED,
-        "objective": objective.format(**{name: _listed(value) for name, value in values.items()}).strip(),
+        "objective": objective.format(
+            **{name: WORDED.get(t := _listed(value), t) for name, value in values.items()}
+        ).strip(),
         "seeds": _listed(seeds),
         "training": f"learning rate {values['learning_rate']:g}, batch {values['batch_size']}, {values['epochs']:g} "
         f"epochs, {values['max_tokens']} tokens",
@@ -151,15 +154,8 @@ def command(run: Run) -> str:
 
     Raises: FileNotFoundError where the checkout has no set of the notebook.
     """
-    mine = run.parameters.model_dump(mode="json")
-    changes: dict[str, list[str]] = {}
-    for file in sorted((run.root / "parameters" / run.notebook).glob("*.yaml")):
-        theirs = load_file(run.notebook, file).model_dump(mode="json")
-        changes[file.stem] = [f"{name}={_listed(value, ',')}" for name, value in mine.items() if value != theirs[name]]
-    if not changes:
-        raise FileNotFoundError(f"no sets in {run.root / 'parameters' / run.notebook}: run from a checkout")
-    nearest = min(changes, key=lambda name: len(changes[name]))
-    words = [f"-p {shlex.quote(change)}" for change in changes[nearest]]
+    nearest, changes = nearest_set(run.root, run.notebook, run.parameters)
+    words = [f"-p {shlex.quote(change)}" for change in changes]
     return " ".join([f"./lab run {run.notebook[:2]} --set {nearest}", *words])
 
 
