@@ -1,7 +1,8 @@
-"""A notebook run in batch: by plain papermill in a process of its own, into the folder of its run."""
+"""A notebook run in batch: by papermill in a process of its own, with the lab's engine, into the folder of its run."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import signal
@@ -58,6 +59,7 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
     command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
     command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
+    command += _engine(tell or _print)
     environment = {
         **os.environ,
         "PCCLAB_ROOT": str(run.root),
@@ -77,8 +79,10 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
         reason = "the notebook ended without run.finish"
     else:
         reason = str(sheet.read(run.folder).get("error") or _last_line(log) or f"papermill exited with {code}")
-    if "DeadKernelError" in reason:
-        reason = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+    if "DeadKernelError" in reason:  # the engine knows how it died, plain papermill does not
+        told = reason.partition("DeadKernelError: ")[2]
+        unknown = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+        reason = told if told.startswith("the kernel died") else unknown
     if reason.startswith("BlockingIOError"):  # the run, or one it needs, belongs to another process
         raise BlockingIOError(reason.removeprefix("BlockingIOError: "))
     if code < 0:
@@ -88,6 +92,14 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
     )
+
+
+def _engine(tell: Callable[[str], None]) -> list[str]:
+    """The engine, where this installation has it; an older one runs by plain papermill, which is told."""
+    if importlib.metadata.entry_points(group="papermill.engine", name="pcclab"):
+        return ["--engine", "pcclab"]
+    tell("note: this installation has no papermill engine pcclab, plain papermill runs; pip install -e . brings it")
+    return []
 
 
 def _papermill(

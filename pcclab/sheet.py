@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pcclab import files, records
 
@@ -33,7 +33,10 @@ def read(folder: Path) -> dict[str, Any]:
         sheet = json.loads((folder / NAME).read_text(encoding="utf8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return sheet if isinstance(sheet, dict) and isinstance(sheet.get("state"), str) else {}
+    if not isinstance(sheet, dict) or sheet.get("state") not in get_args(State):
+        return {}
+    whole = all(isinstance(sheet.get(part, {}), dict) for part in ("attempt", "process", "provenance", "vault"))
+    return sheet if whole else {}
 
 
 def state(folder: Path) -> State:
@@ -155,6 +158,20 @@ def close(folder: Path, state: State, **changes: Any) -> None:
     began = float(read(folder).get("attempt", {}).get("began", time.time()))
     ended = {"ended": time.time(), "wall_seconds": round(time.time() - began, 3)}
     update(folder, state=state, attempt=ended, provenance=records.device(), **changes)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` in the order of their steps; of a step logged again the last one counts."""
+    path = folder / "metrics.jsonl"
+    steps: dict[int, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # a line torn by a kill; its step is logged again by the resumed run
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int):
+            steps[entry["step"]] = {**steps.get(entry["step"], {}), **entry}
+    return [steps[step] for step in sorted(steps)]
 
 
 def set_aside(folder: Path) -> None:

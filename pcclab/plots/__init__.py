@@ -7,6 +7,7 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.curves import learning_curves
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -27,6 +28,7 @@ __all__ = [
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
+    "learning_curves",
     "paper_style",
     "part_gains",
     "plane",
