@@ -9,5 +9,20 @@ from __future__ import annotations
 from pcclab.widgets.ceilings import ceiling, ceiling_points
 from pcclab.widgets.controls import choices, linear, powers
 from pcclab.widgets.exploring import Explorer, explore
+from pcclab.widgets.objectives import bent_points, error_points, errors, list_points, lists, rivals
 
-__all__ = ["Explorer", "ceiling", "ceiling_points", "choices", "explore", "linear", "powers"]
+__all__ = [
+    "Explorer",
+    "bent_points",
+    "ceiling",
+    "ceiling_points",
+    "choices",
+    "error_points",
+    "errors",
+    "explore",
+    "linear",
+    "list_points",
+    "lists",
+    "powers",
+    "rivals",
+]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcclab import figures
@@ -46,6 +47,14 @@ def shown(made: Figure | str) -> Shown:
         return Shown(page=made)
     width = min(_WIDEST, round(_DOTS_AN_INCH * made.get_figwidth()))
     return Shown(png=figures.png(made), width=width, said=str(made.get_label()))
+
+
+def captioned(ax: Axes, said: str) -> Figure:
+    """The figure of these axes with what it says in words as its label."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.set_label(said)
+    return figure
 
 
 class Explorer:
@@ -103,7 +112,7 @@ class Explorer:
     def _buttons(self) -> list[Any]:
         import ipywidgets
 
-        back = ipywidgets.Button(description="Back to the parameters", layout={"width": "13em"})
+        back = ipywidgets.Button(description="Back to the parameters", layout={"width": "16em"})
         back.on_click(self.reset)
         return [back]
 
