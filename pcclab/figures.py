@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,16 +35,18 @@ def save(figure: Figure, folder: Path, name: str, *, numbers: Mapping[str, Any],
     import matplotlib
 
     # No dates, no tool versions: equal numbers must give equal bytes.
-    metadata: dict[str, dict[str, Any]] = {
-        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-        "png": {"Software": None},
-    }
-    paths = []
-    with matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
-        for suffix, entries in metadata.items():
-            path = folder / f"{name}.{suffix}"
-            with files.replacing(path) as temporary:
-                figure.savefig(temporary, format=suffix, dpi=DOTS, metadata=entries)
-            paths.append(path)
+    metadata = {"CreationDate": None, "Creator": None, "Producer": None}
+    paths = [folder / f"{name}.pdf", folder / f"{name}.png"]
+    with matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}), files.replacing(paths[0]) as temporary:
+        figure.savefig(temporary, format="pdf", dpi=DOTS, metadata=metadata)
+    with files.replacing(paths[1]) as temporary:
+        temporary.write_bytes(png(figure))
     files.write_json(folder / f"{name}.json", {"run": run, "numbers": records.plain(numbers)})
     return [*paths, folder / f"{name}.json"]
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as `save` writes its PNG, for a screen: the same bytes for the same figure."""
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=DOTS, metadata={"Software": None})
+    return written.getvalue()

@@ -36,11 +36,23 @@ ALLOWED: dict[str, set[str]] = {
     "training": {"data", "encoders", "losses"},
     "vault": {"data", "encoders", "evaluation", "records", "runs", "sheet"},
     "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training", "vault"},
+    "widgets": {
+        "ceiling",
+        "data",
+        "encoders",
+        "evaluation",
+        "figures",
+        "losses",
+        "plots",
+        "runs",
+        "training",
+        "workflows",
+    },
     **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}
 """Only these parts may load them; `doctor` looks whether they work."""
-MAY_LOAD_WEIGHTS = {"doctor", "encoders", "losses", "training"}
+MAY_LOAD_WEIGHTS = {"doctor", "encoders", "losses", "training", "widgets"}
 MAY_LOAD_TOO = {"evaluation/probes.py"}
 """One file each in a part that otherwise may not: SentEval's classifier is a torch loop, to its random numbers."""
 

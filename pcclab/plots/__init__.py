@@ -7,6 +7,7 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.explorations import scorer_ceilings
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -32,6 +33,7 @@ __all__ = [
     "plane",
     "race_intervals",
     "rank_scores",
+    "scorer_ceilings",
     "scorer_scatter",
     "similarity_by_gold",
     "stage_levels",
