@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "doctor": {"data", "runs"},
     "encoders": set(),
     "evaluation": {"ceiling", "data"},
-    "figures": {"records"},
+    "figures": {"plots", "records"},
     "losses": set(),
     "notebook": set(),
     "parameters": set(),

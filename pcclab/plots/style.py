@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec
+from weakref import WeakKeyDictionary
 
 import matplotlib
 import numpy as np
@@ -77,7 +78,18 @@ _RC: Any = {
 }
 
 P = ParamSpec("P")
-T = TypeVar("T")
+
+
+class Drawing(NamedTuple):
+    """What a figure was drawn from, so that it can be drawn again: the plot's name, its table and its options."""
+
+    plot: str
+    frame: pd.DataFrame
+    options: Mapping[str, Any]
+
+
+DRAWINGS: WeakKeyDictionary[Figure, Drawing] = WeakKeyDictionary()
+"""Of every figure that one plot made by itself."""
 
 
 @contextmanager
@@ -92,13 +104,18 @@ def paper_style() -> Iterator[None]:
         yield
 
 
-def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """A plot that draws in `paper_style` wherever it is called."""
+def styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
+    """A plot that draws in `paper_style` wherever it is called, and whose own figure can be drawn again."""
 
     @functools.wraps(draw)
-    def inside(*args: P.args, **options: P.kwargs) -> T:
+    def inside(*args: P.args, **options: P.kwargs) -> Axes:
         with paper_style():
-            return draw(*args, **options)
+            ax = draw(*args, **options)
+        page = ax.get_figure(root=True)
+        if page is not None and len(args) == 1 and isinstance(args[0], pd.DataFrame) and options.get("ax") is None:
+            given = {name: value for name, value in options.items() if name != "ax"}
+            DRAWINGS[page] = Drawing(draw.__name__, args[0].copy(), given)
+        return ax
 
     return inside
 
