@@ -21,6 +21,11 @@ INK, GREY, PALE = "#000000", "#767676", "#d9d9d9"
 HALO = [withStroke(linewidth=1.5, foreground="white")]
 NAMES = {"stsb": "STS-B", "sickr": "SICK-R", **{f"sts{year}": f"STS{year}" for year in range(12, 17)}}
 NAMES |= {task: task.upper() for task in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")}
+NAMES |= {"info_nce": "InfoNCE", "simcse": "SimCSE", "listnet": "ListNet", "listmle": "ListMLE", "mse": "MSE", "l1": "L1"}
+NAMES |= {"translated_relu": "Translated ReLU", "smooth_k2": "Smooth K2", "cross_entropy": "cross entropy"}
+NAMES |= {"cosine_mse": "cosine MSE", "soft_spearman": "soft Spearman", "pearson_on_ranks": "Pearson on ranks"}
+NAMES |= {"pearson": "Pearson", "cosent": "CoSENT", "angle": "AnglE", "kendall": "Kendall", "ccc": "CCC"}
+NAMES |= {"rank_n_contrast": "Rank-N-Contrast"}
 
 
 class Look(NamedTuple):
@@ -29,6 +34,10 @@ class Look(NamedTuple):
     color: str
     marker: str
     line: str | tuple[int, tuple[float, ...]]
+
+
+PUBLISHED = "paper: "
+"""A series whose name begins so was printed by somebody else: its markers are hollow."""
 
 
 # Okabe and Ito's palette, dark and light in turn so that neighbours differ in grey too.
@@ -138,6 +147,17 @@ def checked(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
             for row in frame.index[~np.isfinite(frame[name].astype(float))]:
                 raise ValueError(f"{name} of row {row!r} is undefined: leave that row out and say so in the text")
     return frame
+
+
+def marks(series: Hashable, look: Look) -> dict[str, Any]:
+    """How a series' markers are filled and edged: hollow where somebody else printed it.
+
+    >>> marks("paper: SimCSE", LOOKS[0])["markerfacecolor"], marks("minilm", LOOKS[0])["markerfacecolor"]
+    ('white', '#0072B2')
+    """
+    if str(series).startswith(PUBLISHED):
+        return {"markerfacecolor": "white", "markeredgecolor": look.color, "markeredgewidth": 0.7}
+    return {"markerfacecolor": look.color, "markeredgecolor": "white", "markeredgewidth": 0.3}
 
 
 def named(label: Hashable) -> str:
