@@ -21,9 +21,16 @@ INK, GREY, PALE = "#000000", "#767676", "#d9d9d9"
 HALO = [withStroke(linewidth=1.5, foreground="white")]
 NAMES = {"stsb": "STS-B", "sickr": "SICK-R", **{f"sts{year}": f"STS{year}" for year in range(12, 17)}}
 NAMES |= {task: task.upper() for task in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")}
-NAMES |= {"info_nce": "InfoNCE", "simcse": "SimCSE", "listnet": "ListNet", "listmle": "ListMLE", "mse": "MSE", "l1": "L1"}
+NAMES |= {
+    "info_nce": "InfoNCE",
+    "simcse": "SimCSE",
+    "listnet": "ListNet",
+    "listmle": "ListMLE",
+    "mse": "MSE",
+    "l1": "L1",
+}
 NAMES |= {"translated_relu": "Translated ReLU", "smooth_k2": "Smooth K2", "cross_entropy": "cross entropy"}
-NAMES |= {"cosine_mse": "cosine MSE", "soft_spearman": "soft Spearman", "pearson_on_ranks": "Pearson on ranks"}
+NAMES |= {"cosine_mse": "cosine MSE", "soft_spearman": "soft Spearman", "pearson_ranks": "Pearson on ranks"}
 NAMES |= {"pearson": "Pearson", "cosent": "CoSENT", "angle": "AnglE", "kendall": "Kendall", "ccc": "CCC"}
 NAMES |= {"rank_n_contrast": "Rank-N-Contrast"}
 

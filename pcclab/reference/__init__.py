@@ -80,7 +80,9 @@ def printed(paper: str, table: str, names: Mapping[str, str]) -> pd.DataFrame:
     """
     found = cells(paper, table=table)
     if absent := set(names) - set(found["row"]):
-        raise ValueError(f"table {table} of {paper} has no row {min(absent)!r}: there are {list(found['row'].unique())}")
+        raise ValueError(
+            f"table {table} of {paper} has no row {min(absent)!r}: there are {list(found['row'].unique())}"
+        )
     kept = found[found["row"].isin(list(names))]
     task = kept["column"].where(kept["column"] == "Avg.", kept["column"].str.replace("-", "").str.lower())
     return kept.assign(task=task, name=kept["row"].map(names))[["task", "name", "value"]].reset_index(drop=True)
