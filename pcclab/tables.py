@@ -128,6 +128,15 @@ def latex(
     return "\n".join(rows)
 
 
+def escaped(text: str) -> str:
+    r"""Plain text as LaTeX, for a caption.
+
+    >>> escaped("50 % & 80.05 ± 0.13")
+    '50 \\% \\& 80.05 $\\pm$ 0.13'
+    """
+    return escaping(_LATEX)(text)
+
+
 def interval(value: float, low: float, high: float, *, decimals: int = 2) -> str:
     """A difference with the ends of its interval, as a cell; without an end the difference alone.
 

@@ -62,7 +62,7 @@ def error_curves(
                 panel.axvspan(gold - threshold, gold + threshold, color=PALE, alpha=0.6, linewidth=0, zorder=-1)
         for place, name in enumerate(losses):
             part, look = frame[frame["loss_name"] == name].sort_values("prediction"), LOOKS[place % len(LOOKS)]
-            panel.plot(part["prediction"], part[kind], linestyle=look.line, color=look.color, label=name)
+            panel.plot(part["prediction"], part[kind], linestyle=look.line, color=look.color, label=named(name))
         panel.set_ylabel(kind)
         panel.margins(x=0)
     panels[-1].set_xlabel("prediction")

@@ -68,7 +68,7 @@ def _panel(panel: Axes, part: pd.DataFrame, places: dict[Any, float], models: li
         mine, look = part[part["model"] == model], LOOKS[place % len(LOOKS)]
         x = mine["task"].map(places) + gap * (place - (len(models) - 1) / 2)
         panel.vlines(x, mine["low"], mine["high"], color=look.color, linewidth=0.8)
-        panel.plot(x, mine["value"], look.marker, markersize=4.5, label=model, **marks(model, look))
+        panel.plot(x, mine["value"], look.marker, label=model, **marks(model, look))
     for task, value in (dict.fromkeys(places, 0.0) if from_zero else _constants(part)).items():
         ends = [places[task] - 0.38, places[task] + 0.38]
         label = "no order" if task == next(iter(places)) else None

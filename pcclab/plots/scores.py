@@ -53,7 +53,7 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
         x = part["task"].map(places) + min(0.16, 0.72 / len(runs)) * (place - (len(runs) - 1) / 2)
         if {"low", "high"} <= set(frame):
             ax.vlines(x, part["low"], part["high"], color=look.color, linewidth=0.8)
-        ax.plot(x, part["spearman"], look.marker, markersize=4.5, **marks(run, look))
+        ax.plot(x, part["spearman"], look.marker, **marks(run, look))
     ceiling_lines(ax, 100, names="above")
     ax.axvline(len(tasks) - 0.3, color=PALE, linewidth=0.6)
     ax.set_xticks(list(places.values()), [named(task) for task in places])

@@ -163,8 +163,8 @@ def marks(series: Hashable, look: Look) -> dict[str, Any]:
     ('white', '#0072B2')
     """
     if str(series).startswith(PUBLISHED):
-        return {"markerfacecolor": "white", "markeredgecolor": look.color, "markeredgewidth": 0.7}
-    return {"markerfacecolor": look.color, "markeredgecolor": "white", "markeredgewidth": 0.3}
+        return {"markerfacecolor": "white", "markeredgecolor": look.color, "markeredgewidth": 0.7, "markersize": 3.8}
+    return {"markerfacecolor": look.color, "markeredgecolor": "white", "markeredgewidth": 0.3, "markersize": 4.5}
 
 
 def named(label: Hashable) -> str:
