@@ -1,157 +1,142 @@
-"""Cells run in a kernel of their own: over sockets in a private folder, and told as failed when the kernel dies.
-
-papermill's own engine marks the cell during which a kernel died, and all behind it, as completed, and kernels that
-start at the same time may take each other's TCP port.
-"""
+"""The cells of a table before they are one: rounded, escaped, the best of each part and the second marked."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import tempfile
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
-import nbformat
-from nbclient.exceptions import CellExecutionError, DeadKernelError
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine
-from papermill.exceptions import PapermillExecutionError
-from papermill.log import logger
-from traitlets.config import Config
+import math
+import re
+from collections.abc import Callable, Hashable, Iterable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from nbformat import NotebookNode
+    import pandas as pd
 
-LONGEST = 107 - len("/kernel-ipc-5")
-"""Letters of a folder in which a kernel's sockets can lie: the system allows 107 for the whole path."""
-
-
-class BadParameters(click.ClickException, ValueError):
-    """Parameters that the notebook's model refuses; papermill's command prints the sentence and exits with 2."""
-
-    exit_code = 2
+Bold = Literal["none", "max", "min"]
 
 
-class Stopped(SystemExit):
-    """papermill was told to end (SIGTERM): raised where it stood, so that the notebook says so."""
+class Marks(NamedTuple):
+    """How a cell is marked, as templates: the best, the second, one in grey, small text; and what escapes signs."""
+
+    strong: str
+    under: str
+    grey: str
+    small: str
+    escape: Callable[[str], str]
 
 
-class CellEngine(NBClientEngine):  # type: ignore[misc]
-    """papermill's engine with this module's client and kernels; `pcclab.engine.Engine` checks and calls it."""
+class Asked(NamedTuple):
+    """What is asked of a table: the options of `tables.markdown`."""
 
-    @classmethod
-    def execute_notebook(
-        cls, nb: NotebookNode, kernel_name: str, output_path: str | None = None, **options: Any
-    ) -> NotebookNode:
-        """Run the notebook; whatever breaks it leaves it saved, the failed cell marked and the later ones pending."""
-        from papermill.execute import raise_for_execution_errors  # here: papermill may be half imported above
-
-        try:
-            with _heeding_sigterm():
-                return super().execute_notebook(nb, kernel_name, output_path=output_path, **options)
-        except BaseException:
-            if output_path:  # papermill's head line and its mark above the cell, as for a cell that raised
-                with contextlib.suppress(PapermillExecutionError, OSError):
-                    raise_for_execution_errors(nb, output_path)
-            raise
-
-    @classmethod
-    def execute_managed_notebook(
-        cls,
-        nb_man: Any,
-        kernel_name: str,
-        *,
-        start_timeout: int = 60,
-        execution_timeout: int | None = None,
-        input_path: str | None = None,
-        **options: Any,
-    ) -> NotebookNode:
-        """Start a kernel, run the cells, end the kernel."""
-        with _folder() as folder:
-            sockets = Config(ConnectionFileMixin={"transport": "ipc", "connection_file": f"{folder}/kernel.json"})
-            client = Client(
-                nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=execution_timeout, log=logger,
-                config=sockets, **options,
-            )  # fmt: skip
-            try:
-                return client.execute()
-            except BaseException as error:
-                if not any(cell.metadata.papermill.get("start_time") for cell in nb_man.nb.cells):
-                    first = next((cell for cell in nb_man.nb.cells if cell.cell_type == "code"), None)
-                    fail(nb_man, first, f"no kernel {kernel_name!r} started, no cell was run: {_words(error)}")
-                raise
+    decimals: int
+    bold: Bold
+    second: bool
+    columns: Iterable[Hashable] | None
+    missing: str
+    grey: pd.DataFrame | None
+    beside: pd.DataFrame | None
+    within: str | None
 
 
-class Client(PapermillNotebookClient):  # type: ignore[misc]
-    """papermill's client, which tells a cell that was cut off from one that came to its end."""
-
-    def execute_cell(self, cell: NotebookNode, cell_index: int, **options: Any) -> Any:
-        """One cell; what ends it from outside is written into it before papermill calls it completed."""
-        try:
-            return super().execute_cell(cell, cell_index, **options)
-        except CellExecutionError:  # the cell's own error: papermill tells it
-            raise
-        except DeadKernelError:
-            reason = f"the kernel died{_cause(self.km)}"
-            fail(self.nb_man, cell, reason, name="DeadKernelError")
-            raise DeadKernelError(reason) from None
-        except BaseException as error:
-            fail(self.nb_man, cell, _words(error), name=type(error).__name__)
-            raise
-
-
-def fail(nb_man: Any, cell: NotebookNode | None, reason: str, *, name: str = "KernelError") -> None:
-    """Mark a cell as failed, the reason behind whatever it had printed; cells after it stay pending."""
-    if cell is None:
-        return
-    told = [f"\x1b[31m{name}\x1b[0m: {reason}"]
-    cell.outputs.append(nbformat.v4.new_output("error", ename=name, evalue=reason, traceback=told))
-    nb_man.cell_exception(cell)
-
-
-def _cause(manager: Any) -> str:
-    """How the kernel's process ended, and what that most often means."""
-    process = getattr(getattr(manager, "provisioner", None), "process", None)
-    code = process.poll() if process is not None else None
-    if code is None:
-        return ""
-    if code >= 0:
-        return f" (it exited with {code})"
-    how = f" (killed by {signal.Signals(-code).name})"
-    memory = ", most often for want of memory: lower micro_tokens or batch_size"
-    return how + (memory if -code == signal.SIGKILL else "")
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, Stopped | KeyboardInterrupt):
-        return "stopped from outside"
-    return f"{type(error).__name__}: {error}"
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder for one kernel's sockets that no other user can enter."""
-    place = None if len(tempfile.gettempdir()) + len("/pcclab-12345678") <= LONGEST else "/tmp"
-    with tempfile.TemporaryDirectory(prefix="pcclab-", dir=place, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+def printed(
+    frame: pd.DataFrame, asked: Asked, marks: Marks
+) -> tuple[list[str], list[tuple[str, list[list[str]]]], list[bool]]:
+    """Head, parts (heading and body) and which columns hold numbers, every cell rounded, escaped and marked."""
+    if frame.empty:
+        raise ValueError(
+            f"a table of {len(frame)} rows and {frame.shape[1]} columns says nothing: give at least one of each"
+        )
+    decimals, bold, within = asked.decimals, asked.bold, asked.within
+    if decimals < 0 or bold not in ("none", "max", "min"):
+        raise ValueError(f"decimals={decimals}, bold={bold!r}: decimals from 0, bold one of 'none', 'max', 'min'")
+    if within is not None and (frame.index.nlevels < 2 or frame.index.names[0] != within):
+        raise ValueError(
+            f"within={within!r}: the index has {list(frame.index.names)}, its first of two levels parts it"
+        )
+    numeric = [all(map(_counts, frame.iloc[:, place])) for place in range(frame.shape[1])]
+    known = {name for name, number in zip(frame.columns, numeric, strict=True) if number}
+    chosen = known if asked.columns is None else set(asked.columns)
+    if absent := chosen - set(frame.columns):
+        raise ValueError(
+            f"no column {sorted(map(str, absent))} to look for the best in: there are {list(frame.columns)}"
+        )
+    pale, small = _at(frame, asked.grey, "grey"), _at(frame, asked.beside, "beside")
+    labels = [label if isinstance(label, tuple) else (label,) for label in frame.index]
+    parts: dict[Any, list[int]] = {}
+    for row, label in enumerate(labels):
+        parts.setdefault(label[0] if within else "", []).append(row)
+    printed = {(row, -1): marks.escape(_joined(label[1:] if within else label)) for row, label in enumerate(labels)}
+    for place, name in enumerate(frame.columns):
+        values = frame.iloc[:, place].tolist()
+        for rows in parts.values():
+            marked = bold if name in chosen else "none"
+            texts = _best([values[row] for row in rows], asked._replace(bold=marked), marks)
+            for row, text in zip(rows, texts, strict=True):
+                if (row, place) in small:
+                    text += " " + marks.small.format(marks.escape(str(small[row, place])))
+                printed[row, place] = marks.grey.format(text) if (row, place) in pale else text
+    names = frame.index.names[1:] if within else frame.index.names
+    head = [marks.escape(_joined(names)), *(marks.escape(_joined(name)) for name in frame.columns)]
+    cells = range(-1, frame.shape[1])
+    bodies = [
+        (marks.escape(str(part)), [[printed[row, at] for at in cells] for row in rows]) for part, rows in parts.items()
+    ]
+    return head, bodies, numeric
 
 
-@contextlib.contextmanager
-def _heeding_sigterm() -> Iterator[None]:
-    """A SIGTERM ends the cell, the kernel and the notebook in this order instead of papermill alone."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _best(values: list[Any], asked: Asked, marks: Marks) -> list[str]:
+    """The values as they are printed, the best and the second marked; equal ones, as printed, share a mark."""
+    texts = [asked.missing if _missing(value) else _text(value, asked.decimals) for value in values]
+    known = [(value, text) for value, text in zip(values, texts, strict=True) if not _missing(value)]
+    ranked: list[str] = []
+    if asked.bold != "none":
+        ordered = sorted(known, key=lambda pair: pair[0], reverse=asked.bold == "max")
+        ranked = list(dict.fromkeys(text for _, text in ordered))
+    shown = dict(zip(ranked, (marks.strong, marks.under), strict=False))
+    if not asked.second:
+        shown.pop(ranked[1] if len(ranked) > 1 else "", None)
+    return [shown.get(text, "{}").format(marks.escape(text)) for text in texts]
 
-    def stop(signum: int, frame: Any) -> None:
-        raise Stopped(128 + signum)
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _at(frame: pd.DataFrame, marked: pd.DataFrame | None, name: str) -> dict[tuple[int, int], Any]:
+    """Places of the cells that another frame of the same rows and columns speaks of, and what it says."""
+    if marked is None:
+        return {}
+    strange = [label for ours, theirs in ((frame.index, marked.index), (frame.columns, marked.columns))
+               for label in theirs if label not in ours]  # fmt: skip
+    if strange:
+        raise ValueError(f"{name} has {strange[0]!r}, the table has not: give it the table's rows and columns")
+    whole = marked.astype(object).reindex(index=frame.index, columns=frame.columns).to_numpy()
+    return {
+        (row, place): cell
+        for row, line in enumerate(whole.tolist())
+        for place, cell in enumerate(line)
+        if not _missing(cell) and cell not in (False, "")
+    }
+
+
+def _text(value: Any, decimals: int) -> str:
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        # Adding 0 turns the -0 that rounding leaves into 0.
+        return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
+    return str(value)
+
+
+def _missing(value: Any) -> bool:
+    if isinstance(value, Real):
+        return not math.isfinite(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _counts(value: Any) -> bool:
+    return _missing(value) or (isinstance(value, Real) and not isinstance(value, bool))
+
+
+def _joined(label: Any) -> str:
+    parts = label if isinstance(label, tuple | list) else [label]
+    return " / ".join(str(part) for part in parts if not _missing(part) and str(part))
+
+
+def escaping(marks: dict[str, str]) -> Callable[[str], str]:
+    """A function that puts for each sign what stands for it, and one space for any white space."""
+    pattern = re.compile("|".join(map(re.escape, marks)))
+    return lambda text: pattern.sub(lambda hit: marks[hit[0]], " ".join(text.split()))

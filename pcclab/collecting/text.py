@@ -115,7 +115,9 @@ def plain(collection: Collection) -> str:
         rows = {str(name): row for name, row in frame.to_dict("index").items()}
         more = len(collection.metrics) - len(shown)
         parts.append(table(rows, title=" / ".join(collection.changed)))
-        parts.append(f"means over seeds [95 % interval, Student's t]; {more} more metrics in summary.md and summary.csv")
+        parts.append(
+            f"means over seeds [95 % interval, Student's t]; {more} more metrics in summary.md and summary.csv"
+        )
     left = unfinished(collection)
     parts += ["\n".join(f"{name}: {row.state}: {row.reason}" for name, row in left.iterrows())] if len(left) else []
     return "\n\n".join(parts)

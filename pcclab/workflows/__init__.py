@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pcclab.workflows.ablations import SECTIONS, ablate
+from pcclab.workflows.ablations import SECTIONS, ablate, by_setting
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.exporting import card, export
 from pcclab.workflows.geometry import Geometry, geometry, other_models
-from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.grid import Cell, by_task, grid
 from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
@@ -30,6 +30,8 @@ __all__ = [
     "Trial",
     "ablate",
     "by_part",
+    "by_setting",
+    "by_task",
     "card",
     "choices",
     "export",
