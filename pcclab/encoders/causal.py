@@ -131,6 +131,11 @@ def is_causal(name: str, revision: str | None) -> bool:
         config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
         return False
+    return reads_on(config)
+
+
+def reads_on(config: PreTrainedConfig) -> bool:
+    """Whether a config is a language model's that reads left to right."""
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
