@@ -7,6 +7,7 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.costs import cost_pairs
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -22,6 +23,7 @@ __all__ = [
     "ceiling_over_share",
     "chosen_steps",
     "cosine_groups",
+    "cost_pairs",
     "effective_levels",
     "error_curves",
     "gold_ceilings",
