@@ -39,7 +39,7 @@ class Cost:
 
     Args:
         seconds: of each timed step.
-        memory: bytes at the peak: of the GPU, or what the process grew by since before anything was loaded.
+        memory: bytes at the peak: of the GPU, or what the process grew by since it last trained next to nothing.
         before: seconds that teachers took to embed the table once; 0 without any.
         device: cpu, or the GPU's name.
         threads: of the CPU's computation.
@@ -131,24 +131,45 @@ def _trained(
     taught_by: tuple[str, ...],
     loading: dict[str, Any],
 ) -> Cost:
+    import psutil
+
     os.environ[launch.PROCESSES] = "1"
     silent = io.StringIO()
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder, redirect_stdout(silent), \
-            redirect_stderr(silent):  # fmt: skip
+    with warnings.catch_warnings(), redirect_stdout(silent), redirect_stderr(silent):
         warnings.simplefilter("ignore")
-        held, began = peak(torch.device("cpu")), time.perf_counter()
-        taught = teachers.gather([encoders.load(name) for name in taught_by], table.text) if taught_by else None
-        before = time.perf_counter() - began if taught_by else 0.0
-        encoder = encoders.load(place, **{"seed": settings.seed, **loading})
-        head = SiameseHead(encoder.dim, features=features) if features else None
-        watch = _Watch(folder, encoder.device)
-        fit(encoder, table, loss, parameters=settings, run=watch, head=head, teachers=taught)
-    gpu = encoder.device.type == "cuda"
-    steps = zip(watch.times[WARM_UP - 1 :], watch.times[WARM_UP:], strict=False)
+        # What every training brings into a process, such as modules imported at their first use, is none's own cost.
+        some = table.select(range(min(len(table), 64)))
+        few = replace(settings, batch_size=64, max_steps=1)
+        _steps("tiny", some, loss, few, features, ("tiny",) * len(taught_by), {})
+        held = psutil.Process().memory_info().rss
+        watch, before = _steps(place, table, loss, settings, features, taught_by, loading)
+    gpu = watch.device.type == "cuda"
+    pairs = zip(watch.times[WARM_UP - 1 :], watch.times[WARM_UP:], strict=False)
     return Cost(
-        seconds=tuple(after - start for start, after in steps),
+        seconds=tuple(after - start for start, after in pairs),
         memory=max(watch.peaks) - (0 if gpu else held),
         before=before,
-        device=torch.cuda.get_device_name(encoder.device) if gpu else "cpu",
+        device=torch.cuda.get_device_name(watch.device) if gpu else "cpu",
         threads=torch.get_num_threads(),
     )
+
+
+def _steps(
+    place: str,
+    table: Any,
+    loss: str,
+    settings: FitSettings,
+    features: Features | None,
+    taught_by: tuple[str, ...],
+    loading: dict[str, Any],
+) -> tuple[_Watch, float]:
+    """Train, watched; and the seconds the teachers took."""
+    began = time.perf_counter()
+    taught = teachers.gather([encoders.load(name) for name in taught_by], table.text) if taught_by else None
+    before = time.perf_counter() - began if taught_by else 0.0
+    encoder = encoders.load(place, **{"seed": settings.seed, **loading})
+    head = SiameseHead(encoder.dim, features=features) if features else None
+    with tempfile.TemporaryDirectory() as folder:
+        watch = _Watch(folder, encoder.device)
+        fit(encoder, table, loss, parameters=settings, run=watch, head=head, teachers=taught)
+    return watch, before

@@ -61,7 +61,7 @@ RECIPES = {
 """Source: STS-Regression, introduction, section 4.1 and table 4; RankCSE, appendix A and table 11; Pcc-tuning, section
 4 and table 5 (Mistral-7B)."""
 
-PATHS: dict[str, dict[str, int]] = {
+PATHS: dict[str, dict[str, Any]] = {
     "one graph": {"micro_tokens": 2**31, "keep_tokens": 2**31},
     "cached": {"keep_tokens": 0},
 }
@@ -103,8 +103,8 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     """How the methods of one paper compare, for each kind of texts and path that both were measured on.
 
     Returns:
-        Columns what, texts, path and ratio: the peak memory of SimCSE to that of regression, the time an epoch of
-        RankCSE to one of SimCSE, the time a row of stage 1 to one of stage 2.
+        A column for each texts and path; rows are the peak memory of SimCSE to that of regression, the time an epoch
+        of RankCSE to one of SimCSE, the time a row of stage 1 to one of stage 2. None where nothing can be compared.
     """
     at = frame.set_index(["method", "texts", "path"])
     asked = {
@@ -112,13 +112,16 @@ def ratios(frame: pd.DataFrame) -> pd.DataFrame:
         "minutes an epoch: RankCSE / SimCSE": ("RankCSE", "SimCSE", at["minutes"]),
         "seconds a row: Pcc stage 1 / stage 2": ("Pcc stage 1", "Pcc stage 2", at["seconds"] / at["batch"]),
     }
-    rows = [
-        {"what": what, "texts": texts, "path": path, "ratio": figures[above, texts, path] / figures[below, texts, path]}
-        for what, (above, below, figures) in asked.items()
-        for texts, path in dict.fromkeys(zip(frame["texts"], frame["path"], strict=True))
-        if {(above, texts, path), (below, texts, path)} <= set(at.index)
-    ]
-    return pd.DataFrame(rows, columns=["what", "texts", "path", "ratio"])
+    kinds = dict.fromkeys(zip(frame["texts"], frame["path"], strict=True))
+    found = {
+        f"{texts}, {path}": {
+            what: figures[above, texts, path] / figures[below, texts, path]
+            for what, (above, below, figures) in asked.items()
+            if {(above, texts, path), (below, texts, path)} <= set(at.index)
+        }
+        for texts, path in kinds
+    }
+    return pd.DataFrame(found).dropna(axis=1, how="all").rename_axis("what")
 
 
 def _measured(p: ComparisonParameters, method: str, texts: str, path: str) -> dict[str, Any]:
