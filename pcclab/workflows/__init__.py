@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pcclab.workflows.ablations import SECTIONS, ablate, by_setting
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.costs import RECIPES, measure_costs, ratios
 from pcclab.workflows.exporting import card, export
 from pcclab.workflows.geometry import Geometry, geometry, other_models
 from pcclab.workflows.grid import Cell, by_task, grid
@@ -21,6 +22,7 @@ __all__ = [
     "METHODS",
     "PAIR_LOSSES",
     "PRINTED",
+    "RECIPES",
     "SECTIONS",
     "Bench",
     "Cell",
@@ -45,12 +47,14 @@ __all__ = [
     "load_student",
     "load_teachers",
     "looked",
+    "measure_costs",
     "other_models",
     "paired",
     "race",
     "race_of",
     "rankcse",
     "rated",
+    "ratios",
     "relations",
     "stage2_looks",
     "standing",
