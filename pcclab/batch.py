@@ -59,7 +59,7 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
     command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
     command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
-    command += _engine(tell or _print)
+    command += _engine(tell)
     environment = {
         **os.environ,
         "PCCLAB_ROOT": str(run.root),

@@ -18,6 +18,7 @@ from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
+    PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
 
