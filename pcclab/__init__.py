@@ -30,6 +30,7 @@ __all__ = [
     "tables",
     "training",
     "vault",
+    "widgets",
 ]
 
 _PARTS = [name for name in __all__ if name not in ("__version__", "start")]

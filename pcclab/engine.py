@@ -2,7 +2,7 @@
 
 `papermill --engine pcclab notebooks/03_stage2_pcc_tuning.ipynb out.ipynb -f parameters/03_stage2_pcc_tuning/real.yaml`;
 plain papermill runs the same notebooks. papermill loads this module at every start, with or without the engine, so that
-it must import little, and nothing of papermill: see `pcclab.kernels` for what runs the cells.
+it must import little, and nothing of papermill: see `pcclab.execution` for what runs the cells.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Engine:
     def execute_notebook(nb: NotebookNode, kernel_name: str, **options: Any) -> NotebookNode:
         """Check the parameters, then run the cells.
 
-        Raises: `pcclab.kernels.BadParameters`, a ValueError, before anything is started or written; what papermill
+        Raises: `pcclab.execution.BadParameters`, a ValueError, before anything is started or written; what papermill
             raises for failing cells; DeadKernelError where the kernel dies.
         """
-        from pcclab import kernels
+        from pcclab import execution
 
         try:
             check(nb, origin=str(options.get("input_path") or "the notebook"))
         except ValueError as error:
-            raise kernels.BadParameters(str(error)) from None
-        return kernels.CellEngine.execute_notebook(nb, kernel_name, **options)
+            raise execution.BadParameters(str(error)) from None
+        return execution.CellEngine.execute_notebook(nb, kernel_name, **options)
 
     @staticmethod
     def nb_kernel_name(nb: NotebookNode, name: str | None = None) -> str:

@@ -15,14 +15,30 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "batch": {"records", "runs", "sheet"},
     "ceiling": set(),
-    "cli": {"batch", "collecting", "data", "doctor", "parameters", "quickstart", "report", "runs", "sheet", "sweep"},
+    "cells": set(),
+    "cli": {
+        "batch",
+        "collecting",
+        "data",
+        "doctor",
+        "gallery",
+        "kernels",
+        "parameters",
+        "quickstart",
+        "report",
+        "runs",
+        "sheet",
+        "sweep",
+    },
     "collecting": {"evaluation", "parameters", "plots", "records", "report", "runs", "sheet", "sweep", "tables"},
     "data": set(),
     "doctor": {"data", "runs"},
     "encoders": set(),
-    "engine": {"kernels", "parameters"},
+    "engine": {"execution", "parameters"},
+    "execution": set(),
     "evaluation": {"ceiling", "data"},
-    "figures": {"records"},
+    "figures": {"plots", "records"},
+    "gallery": {"figures", "parameters", "plots", "records", "reference", "runs", "sheet", "tables", "workflows"},
     "kernels": set(),
     "losses": set(),
     "notebook": set(),
@@ -35,15 +51,27 @@ ALLOWED: dict[str, set[str]] = {
     "runs": RUNNING,
     "sheet": {"records"},
     "sweep": {"batch", "parameters", "records", "runs", "sheet"},
-    "tables": set(),
+    "tables": {"cells"},
     "training": {"data", "encoders", "losses"},
     "vault": {"data", "encoders", "evaluation", "records", "runs", "sheet"},
     "workflows": {"data", "encoders", "evaluation", "losses", "parameters", "records", "runs", "training", "vault"},
+    "widgets": {
+        "ceiling",
+        "data",
+        "encoders",
+        "evaluation",
+        "figures",
+        "losses",
+        "plots",
+        "runs",
+        "training",
+        "workflows",
+    },
     **{leaf: set[str]() for leaf in LEAVES},
 }
 WEIGHTS = {"torch", "transformers", "peft", "accelerate", "bitsandbytes"}
 """Only these parts may load them; `doctor` looks whether they work."""
-MAY_LOAD_WEIGHTS = {"doctor", "encoders", "losses", "training"}
+MAY_LOAD_WEIGHTS = {"doctor", "encoders", "losses", "training", "widgets"}
 MAY_LOAD_TOO = {"evaluation/probes.py"}
 """One file each in a part that otherwise may not: SentEval's classifier is a torch loop, to its random numbers."""
 

@@ -23,11 +23,63 @@ def quickstart(
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine offers: Python, torch, GPU, kernels, disk and data."""
+    """Say what this machine offers: Python, torch, GPU, kernels, JupyterLab, disk, hub and data; it never fails."""
     from pcclab import doctor as examine
 
-    for title, found in examine.examine():
-        typer.echo(f"{title:<14} {found}")
+    colours = {"ok": typer.colors.GREEN, "missing": typer.colors.YELLOW, "not usable": typer.colors.RED}
+    found = []
+    for finding in examine.examine():
+        found.append(finding.mark)
+        mark = typer.style(f"{finding.mark:<10}", fg=colours[finding.mark])
+        typer.echo(f"{finding.title:<12} {mark}  {finding.told}")
+        if finding.mend:
+            typer.echo(f"{'':<12} {'mend':>10}: {finding.mend}")
+    typer.echo(", ".join(f"{found.count(mark)} {mark}" for mark in colours if mark in found))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def jupyter(context: typer.Context) -> None:
+    """Open JupyterLab on this checkout; arguments go to it, such as --no-browser, --port 8890 or --allow-root."""
+    from pcclab import runs
+
+    folder = runs.root()
+    if not (folder / "notebooks").is_dir():
+        raise FileNotFoundError(f"{folder} has no notebooks: call from a checkout, or set PCCLAB_ROOT to one")
+    os.environ["PCCLAB_ROOT"] = str(
+        folder
+    )  # a notebook moved elsewhere still finds this checkout's parameters and runs
+    os.chdir(folder)
+    os.execv(
+        sys.executable, [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *context.args]
+    )
+
+
+@app.command()
+def kernels(
+    list_: Annotated[bool, typer.Option("--list", help="Only list this environment's kernels of the lab.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove them.")] = False,
+) -> None:
+    """Install a Jupyter kernel for each GPU, which sees that GPU alone, into this environment; without a GPU one."""
+    from pcclab import doctor as examine
+    from pcclab import kernels as offered
+
+    if list_ and remove:
+        raise ValueError("--list and --remove are two things: give one of them")
+    if remove:
+        typer.echo(f"removed: {', '.join(offered.remove()) or 'none, there was none'}")
+        return
+    if not list_:
+        offered.install(examine.gpus())
+    found = offered.installed()
+    for name, told in found.items():
+        typer.echo(f"{name:<14} {told['display_name']}  (CUDA_VISIBLE_DEVICES={told['env']['CUDA_VISIBLE_DEVICES']!r})")
+    if found:
+        first = next(iter(found))
+        typer.echo(
+            f"in {offered.folder()}; pcclab run 01 -k {first}, papermill ... -k {first}, or JupyterLab's launcher"
+        )
+    else:
+        typer.echo(f"none in {offered.folder()}: ./lab kernels installs them")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -17,6 +17,7 @@ from pcclab.parameters.base import SOURCES, Parameters
 from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
 from pcclab.parameters.geometry import GeometryParameters
 from pcclab.parameters.leakage import LeakageParameters
+from pcclab.parameters.paper import PaperParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
 from pcclab.parameters.rank_tasks import RankTaskParameters
@@ -34,6 +35,7 @@ MODELS: dict[str, type[Parameters]] = {
     "08_transfer": TransferParameters,
     "09_rank_tasks": RankTaskParameters,
     "10_leakage": LeakageParameters,
+    "12_paper": PaperParameters,
 }
 
 

@@ -7,7 +7,9 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.costs import cost_pairs
 from pcclab.plots.curves import learning_curves
+from pcclab.plots.explorations import bent_scatter, error_panels, list_pulls, scorer_ceilings
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -19,21 +21,26 @@ __all__ = [
     "COLUMN",
     "TEXT",
     "ablation_lines",
+    "bent_scatter",
     "ceiling_levels",
     "ceiling_over_share",
     "chosen_steps",
     "cosine_groups",
+    "cost_pairs",
     "effective_levels",
     "error_curves",
+    "error_panels",
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
     "learning_curves",
+    "list_pulls",
     "paper_style",
     "part_gains",
     "plane",
     "race_intervals",
     "rank_scores",
+    "scorer_ceilings",
     "scorer_scatter",
     "similarity_by_gold",
     "stage_levels",

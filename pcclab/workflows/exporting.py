@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pcclab import data
-from pcclab.encoders import interchange
+from pcclab.encoders import CausalEncoder, Encoder, interchange
+from pcclab.encoders.prompts import SLOT, fill
 from pcclab.parameters import nearest_set
 from pcclab.runs import Run
 from pcclab.workflows.judging import judge
@@ -50,14 +51,36 @@ def export(
 
     Raises: ValueError for first-last pooling, which sentence-transformers does not have; as `judge`.
     """
-    encoder = model.load(**(options or {}))
+    encoder = whole(model.load(**(options or {})), lambda: model.load(**{**(options or {}), "quantization": "none"}))
     interchange.refuse(encoder.settings)
     where = source if source is not None else model.run.parameters.source if model.run is not None else None
     rows = {} if where is None else judge(encoder, root, source=where, only=("sts",), tell=tell)["sts"].rows
     told = (
         facts(model.run) if model.run is not None else {"base model": str(model.place), "training": "none by this lab"}
     )
+    told = {**told, **reads(encoder)}
     return encoder.to_sentence_transformer(folder, card=sheet(told, rows, data.describe(where) if rows else ""))
+
+
+def whole(encoder: Encoder, again: Callable[[], Encoder]) -> Encoder:
+    """The encoder as one model: an adapter is added into weights that are not quantised, for which `again` loads it."""
+    if not isinstance(encoder, CausalEncoder) or encoder.settings.adapter is None:
+        return encoder
+    plain = encoder if encoder.settings.quantization == "none" else again()
+    return plain.merged() if isinstance(plain, CausalEncoder) else plain
+
+
+def reads(encoder: Encoder) -> dict[str, str]:
+    """What a card says of how the encoder reads a sentence; nothing where there is nothing but tokens."""
+    template = getattr(encoder.settings, "template", "")
+    if not template:
+        return {}
+    filled, most = fill(template, SLOT), encoder.settings.max_tokens
+    return {
+        "template": f"`{filled}`, which the tokenizer fills by itself: give it bare sentences",
+        "long sentences": f"in pcclab cut after {most} tokens with the template left whole, elsewhere never cut, so "
+        "that one beyond the model's positions loses the template's end",
+    }
 
 
 def card(name: str, told: Mapping[str, Any], rows: Rows, source: str) -> str:
