@@ -15,10 +15,10 @@ from typing import Any
 import typer
 
 # The order of the imports is the order of the commands in the help.
-from pcclab.cli import lab, running, judging, corpora  # isort: skip
+from pcclab.cli import lab, running, planning, judging, corpora  # isort: skip
 from pcclab.cli.app import app
 
-__all__ = ["app", "corpora", "judging", "lab", "main", "running"]
+__all__ = ["app", "corpora", "judging", "lab", "main", "planning", "running"]
 
 
 def main() -> None:
