@@ -54,7 +54,8 @@ def cluster(cpus: int = 2) -> Iterator[dict[str, str]]:
 
         munge = folder / "munge"
         start("munged", "--foreground", "--force", f"--socket={munge / 'socket'}", f"--key-file={key}",
-              f"--log-file={munge / 'log'}", f"--pid-file={munge / 'pid'}", f"--seed-file={munge / 'seed'}")  # fmt: skip
+              f"--log-file={munge / 'log'}",
+              f"--pid-file={munge / 'pid'}", f"--seed-file={munge / 'seed'}")  # fmt: skip
         _until(lambda: (munge / "socket").exists(), "munged", folder)
         start("slurmctld", "-D", "-f", str(configuration))
         start("slurmd", "-D", "-f", str(configuration), "-N", host)
@@ -66,6 +67,9 @@ def cluster(cpus: int = 2) -> Iterator[dict[str, str]]:
         _until(ready, "the node", folder)
         yield environment
     finally:
+        if len(started) == 3:  # what a job started would outlive the node
+            subprocess.run(["scancel", "--user=root"], env=environment, check=False)
+            _until(lambda: not queue(environment), "an empty queue", folder)
         for process in reversed(started):
             process.terminate()
         for process in reversed(started):
@@ -74,6 +78,12 @@ def cluster(cpus: int = 2) -> Iterator[dict[str, str]]:
             except subprocess.TimeoutExpired:
                 process.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def queue(environment: dict[str, str]) -> list[str]:
+    """The jobs that Slurm still has."""
+    told = subprocess.run(["squeue", "-h", "-r", "-o", "%i"], env=environment, capture_output=True, text=True)
+    return told.stdout.split()
 
 
 def _configuration(folder: Path, host: str, ports: list[int], cpus: int) -> str:
