@@ -7,11 +7,8 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
-<<<<<<< HEAD
 from pcclab.plots.costs import cost_pairs
 from pcclab.plots.curves import learning_curves
-from pcclab.plots.explorations import bent_scatter, error_panels, list_pulls, scorer_ceilings
-=======
 from pcclab.plots.explorations import (
     bent_scatter,
     error_panels,
@@ -20,7 +17,6 @@ from pcclab.plots.explorations import (
     scorer_ceilings,
     seen_shares,
 )
->>>>>>> c218224 (Notebook 11: a playground of every view, its parameters the sliders' first values)
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
