@@ -16,7 +16,9 @@ from pcclab.widgets.controls import Choice, Steps, forms, linear, powers
 CEILING: dict[str, Any] = {"n": 100, "share": 0.5, "levels": 5, "hardness": 40.0, "distinct": 0}
 
 
-def line(*, height: Annotated[float, linear(0.0, 2.0, 0.5, "how high")], dashed: bool = False, title: str = "") -> Figure:
+def line(
+    *, height: Annotated[float, linear(0.0, 2.0, 0.5, "how high")], dashed: bool = False, title: str = ""
+) -> Figure:
     """A view of a line."""
     if height > 1.5:
         raise ValueError(f"height is {height}: give at most 1.5")
