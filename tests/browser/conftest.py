@@ -34,14 +34,17 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Any]:
-    """A browser without a window."""
+def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser without a window, which leaves the user's own alone."""
     from playwright.sync_api import sync_playwright
+
+    home = tmp_path_factory.mktemp("chromium")
+    own: dict[str, str | float | bool] = {f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "CACHE")}
 
     # Without /dev/shm's own file system a container gives Chromium 64 MiB there, and its tabs crash.
     flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=flags)
+        opened = play.chromium.launch(executable_path=chromium, args=flags, env={**os.environ, **own})
         yield opened
         opened.close()
 
@@ -88,7 +91,8 @@ class Server:
         own = {f"JUPYTER_{name}": str(self.folder / name.lower()) for name in OWN}
         own |= {f"JUPYTERLAB_{name}_DIR": str(self.folder / name.lower()) for name in ("SETTINGS", "WORKSPACES")}
         conda = {"CONDA_PREFIX": str(python.parent.parent), "CONDA_DEFAULT_ENV": "test"}
-        return {**kept, **own, **conda, "IPYTHONDIR": str(self.folder / "ipython"), "PYTHONPATH": str(checkout)}
+        own |= {"IPYTHONDIR": str(self.folder / "ipython"), "NPM_CONFIG_CACHE": str(self.folder / "npm")}
+        return {**kept, **own, **conda, "PYTHONPATH": str(checkout)}
 
     def _settings(self) -> None:
         """No question about news in the way."""
