@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -10,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,12 @@ class Server:
         for _ in range(600):
             if self.process.poll() is not None:
                 break
-            if told.is_file() and told.stat().st_size:
-                return str(json.loads(told.read_text(encoding="utf8"))["url"])
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # the file is not there, half written, or ahead of the server
+                found = json.loads(told.read_text(encoding="utf8"))
+                with urllib.request.urlopen(f"{found['url']}api?token={self.token}", timeout=10):
+                    return str(found["url"])
             time.sleep(0.2)
         log = self.log.read_text(encoding="utf8", errors="replace")[-3000:]
         self.end()
@@ -220,14 +225,14 @@ class Notebook:
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
 
-Opening = Callable[[str], AbstractContextManager[Notebook]]
+Opening = Callable[[str], contextlib.AbstractContextManager[Notebook]]
 
 
 @pytest.fixture
 def opened(server: Server, browser: Any, tmp_path: Path) -> Opening:
     """Open a notebook by its name; what fails inside leaves a screenshot, and the error says where."""
 
-    @contextmanager
+    @contextlib.contextmanager
     def opening(name: str) -> Iterator[Notebook]:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.set_default_timeout(30_000)

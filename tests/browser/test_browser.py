@@ -82,7 +82,7 @@ def test_every_notebook_runs_in_the_browser(opened: Any, name: str) -> None:
 def test_nothing_of_a_server_is_left_when_it_ends(server: Any, checkout: Path, tmp_path: Path) -> None:
     other = type(server)(checkout, tmp_path)
     request = urllib.request.Request(f"{other.url}api/kernels?token={other.token}", data=b"{}", method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert answer.status == 201
     family = [psutil.Process(other.process.pid), *psutil.Process(other.process.pid).children(recursive=True)]
     assert len(family) > 1, "the kernel is one of the server's children"
