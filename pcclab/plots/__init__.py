@@ -7,7 +7,14 @@ pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
-from pcclab.plots.explorations import bent_scatter, error_panels, list_pulls, scorer_ceilings
+from pcclab.plots.explorations import (
+    bent_scatter,
+    error_panels,
+    list_pulls,
+    live_curves,
+    scorer_ceilings,
+    seen_shares,
+)
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -31,6 +38,7 @@ __all__ = [
     "hardening",
     "leakage_matrix",
     "list_pulls",
+    "live_curves",
     "paper_style",
     "part_gains",
     "plane",
@@ -38,6 +46,7 @@ __all__ = [
     "rank_scores",
     "scorer_ceilings",
     "scorer_scatter",
+    "seen_shares",
     "similarity_by_gold",
     "stage_levels",
     "task_differences",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,10 +38,7 @@ def error_points(
     given: dict[str, Any] = {"threshold": threshold, "interval": spacing, "label_range": (0.0, 2 * spacing)}
     rows = []
     for name, k in (("translated_relu", relu_slope), ("smooth_k2", slope)):
-
-        def cost(at: Any, of: Any, loss: Any = losses.by_name(name), k: float = k) -> Any:
-            return loss(at, of, slope=k, ends=ends, **given)
-
+        cost = partial(losses.by_name(name), slope=k, ends=ends, **given)
         prediction = x.clone().requires_grad_()
         # The loss is a mean: times their number, the gradient of each point is that of a pair alone.
         (cost(prediction, gold) * len(x)).backward()
@@ -160,7 +158,7 @@ def lists(
 
 
 def bent_points(
-    *, pairs: int, noise: float, bend: float, outlier: float, seed: int = 0
+    *, pairs: int, noise: float, bend: float, outlier: float, seed: int = 0, loss: str = ""
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A scatter of similarities over ratings, bent, noisy and with one pair astray, and how the losses see it.
 
@@ -173,9 +171,9 @@ def bent_points(
     from pcclab import losses
 
     draw = np.random.default_rng(seed)
-    gold = np.linspace(0, 5, pairs)
+    gold = 5 * np.linspace(0, 1, pairs) ** 1.5  # crowded below, as ratings are: even ones would be their own ranks
     similarity = (gold / 5) ** bend + noise * draw.standard_normal(pairs)
-    astray = round(0.9 * (pairs - 1))  # the best rated have no room to be told from a bend
+    astray = round(0.9 * (pairs - 1))
     similarity[astray] -= outlier
     scatter = pd.DataFrame({"gold": gold, "similarity": similarity, "outlier": np.arange(pairs) == astray})
     rows = []
@@ -204,10 +202,10 @@ def rivals(
 
     Args:
         loss: whose pulls are drawn, the longest of them as long as the others' longest.
-        pairs: in the batch, their ratings evenly spaced.
+        pairs: in the batch; more of them are rated low than high.
         noise: standard deviation of the similarities.
         bend: the similarities are (gold / 5) to this power before the noise: 1 is a line.
-        outlier: taken off the similarity of one pair that is rated 4.5.
+        outlier: taken off the similarity of one pair that is rated high.
         seed: of the noise.
 
     Source: Pcc-tuning, equation 9, and the comparators of `pcclab.losses`.
