@@ -19,6 +19,7 @@ from pcclab.parameters.geometry import GeometryParameters
 from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
+from pcclab.parameters.playground import PlaygroundParameters
 from pcclab.parameters.rank_tasks import RankTaskParameters
 from pcclab.parameters.transferring import TransferParameters
 from pcclab.values import read_assignments, read_yaml
@@ -34,6 +35,7 @@ MODELS: dict[str, type[Parameters]] = {
     "08_transfer": TransferParameters,
     "09_rank_tasks": RankTaskParameters,
     "10_leakage": LeakageParameters,
+    "11_playground": PlaygroundParameters,
 }
 
 

@@ -7,7 +7,14 @@ leaves pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
-from pcclab.plots.explorations import scorer_ceilings
+from pcclab.plots.explorations import (
+    bent_scatter,
+    error_panels,
+    list_pulls,
+    live_curves,
+    scorer_ceilings,
+    seen_shares,
+)
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -19,15 +26,19 @@ __all__ = [
     "COLUMN",
     "TEXT",
     "ablation_lines",
+    "bent_scatter",
     "ceiling_levels",
     "ceiling_over_share",
     "chosen_steps",
     "cosine_groups",
     "effective_levels",
     "error_curves",
+    "error_panels",
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
+    "list_pulls",
+    "live_curves",
     "paper_style",
     "part_gains",
     "plane",
@@ -35,6 +46,7 @@ __all__ = [
     "rank_scores",
     "scorer_ceilings",
     "scorer_scatter",
+    "seen_shares",
     "similarity_by_gold",
     "stage_levels",
     "task_differences",

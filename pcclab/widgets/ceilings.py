@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from pcclab import ceiling as ceilings
 from pcclab import plots
 from pcclab.widgets.controls import Steps, linear, powers
+from pcclab.widgets.exploring import captioned
 
 DISTINCT = Steps((0, 2, 3, 5, 6, 11, 26, 51), "distinct gold values, as many pairs of each; 0: no gold is tied")
 
@@ -60,10 +61,9 @@ def ceiling(
     points = ceiling_points(n=n, share=share, levels=levels, hardness=hardness, distinct=distinct)
     gold = _gold(n, distinct)
     curve = pd.DataFrame({"gold": gold, "score": _scores(gold, hardness, _similar(n, share))})
-    figure = plots.scorer_ceilings(curve, points).figure
     told = points[points["formula"] == "midrank"]
-    figure.set_label("; ".join(f"{row.scorer}: {row.spearman:.4f}" for row in told.itertuples()).replace("$", ""))
-    return figure
+    said = "; ".join(f"{row.scorer}: {row.spearman:.4f}" for row in told.itertuples()).replace("$", "")
+    return captioned(plots.scorer_ceilings(curve, points), said)
 
 
 def _gold(n: int, distinct: int) -> np.ndarray:
