@@ -26,6 +26,7 @@ __all__ = [
     "reference",
     "runs",
     "start",
+    "sweep",
     "tables",
     "training",
     "vault",

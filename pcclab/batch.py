@@ -1,9 +1,11 @@
-"""A notebook run in batch: by plain papermill in a process of its own, into the folder of its run."""
+"""A notebook run in batch: by papermill in a process of its own, with the lab's engine, into the folder of its run."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pcclab import files, sheet
+from pcclab import files, records, sheet
 
 if TYPE_CHECKING:
     from pcclab.runs import Run
@@ -41,6 +43,11 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     source = Path("notebooks") / f"{run.notebook}.ipynb"
     if not (run.root / source).is_file():
         raise FileNotFoundError(f"no notebook {run.root / source}: run from a checkout, or set PCCLAB_ROOT to one")
+    with sheet.holding(run.folder):
+        _execute(run, source, again=again, kernel=kernel, tell=tell or _print)
+
+
+def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable[[str], None]) -> None:
     if run.state == "running":
         raise BlockingIOError(f"run {run.name} is at work in another process: wait for it or end it")
     if again:
@@ -52,6 +59,7 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
     command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
     command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
+    command += _engine(tell)
     environment = {
         **os.environ,
         "PCCLAB_ROOT": str(run.root),
@@ -64,19 +72,34 @@ def execute(run: Run, *, again: bool = False, kernel: str = "", tell: Callable[[
     if again:
         environment["PCCLAB_AGAIN"] = str(time.time())
     log = run.folder / "papermill.log"
-    code = _papermill(command, run, environment, log, tell or _print)
+    code = _papermill(command, run, environment, log, tell)
     if code == 0 and run.finished:
         return
     if code == 0:
         reason = "the notebook ended without run.finish"
     else:
         reason = str(sheet.read(run.folder).get("error") or _last_line(log) or f"papermill exited with {code}")
-    if "DeadKernelError" in reason:
-        reason = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+    if "DeadKernelError" in reason:  # the engine knows how it died, plain papermill does not
+        told = reason.partition("DeadKernelError: ")[2]
+        unknown = "the kernel died, most often for want of memory: lower micro_tokens or batch_size"
+        reason = told if told.startswith("the kernel died") else unknown
+    if reason.startswith("BlockingIOError"):  # the run, or one it needs, belongs to another process
+        raise BlockingIOError(reason.removeprefix("BlockingIOError: "))
+    if code < 0:
+        reason = f"papermill was killed by {signal.Signals(-code).name}"
+        _end_kernel(run)
     run.fail(reason)
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
     )
+
+
+def _engine(tell: Callable[[str], None]) -> list[str]:
+    """The engine, where this installation has it; an older one runs by plain papermill, which is told."""
+    if importlib.metadata.entry_points(group="papermill.engine", name="pcclab"):
+        return ["--engine", "pcclab"]
+    tell("note: this installation has no papermill engine pcclab, plain papermill runs; pip install -e . brings it")
+    return []
 
 
 def _papermill(
@@ -124,6 +147,15 @@ def _end(process: subprocess.Popen[str]) -> None:
     for member in psutil.wait_procs(family, timeout=5)[1]:
         member.kill()
     process.wait()
+
+
+def _end_kernel(run: Run) -> None:
+    """End the kernel of a papermill that was killed: it would go on alone, and write into the run."""
+    import psutil
+
+    owner = sheet.read(run.folder).get("process", {})
+    if records.alive(owner):
+        psutil.Process(int(owner["pid"])).kill()
 
 
 def _last_line(log: Path) -> str:

@@ -158,7 +158,7 @@ def midranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def spearman(similarity: ArrayLike, gold: ArrayLike) -> float:
-    """Spearman's correlation of scores and ratings: Pearson's on the mid-ranks of both. Args: similarity, gold: (pairs,).
+    """Spearman's correlation: Pearson's on the mid-ranks of both sides. Args: similarity, gold: (pairs,).
     Raises: ValueError when the sizes differ, a value is not finite, or one side is constant.
 
     >>> round(spearman([0, 0, 1, 1], [1, 2, 3, 4]), 4)

@@ -147,7 +147,7 @@ def of_everything(name: str, *, source: str | None, again: bool, options: Mappin
     reused = sum(judged.reused for judged in found.values())
     told_busy = f", the machine's load up to {max(loads.values()):.1f}" if max(loads.values()) > 1 else ""
     parts.append(
-        "intervals: 95 %, bootstrap over pairs, test rows, lists or sentences\n"
+        "intervals: 95 %, bootstrap over pairs, lists or sentences, Wilson's over test rows\n"
         f"took {sum(seconds.values()):.1f} s{told_busy}; {reused} of {len(found)} units were kept from before\n"
         f"kept in {sheet}"
     )

@@ -102,8 +102,12 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Twelve hex digits of the notebook, its parameters and the runs it stands on."""
-        runs = (Run(*load_spoken(self.root, place), self.root) for place in self.parameters.stands_on())
-        return identifier(self.notebook, self.parameters, on=tuple(run.id for run in runs))
+        return identifier(self.notebook, self.parameters, on=tuple(run.id for run in self.stands_on))
+
+    @cached_property
+    def stands_on(self) -> tuple[Run, ...]:
+        """The runs whose results this one continues."""
+        return tuple(Run(*load_spoken(self.root, place), self.root) for place in self.parameters.stands_on())
 
     @property
     def name(self) -> str:
@@ -155,22 +159,14 @@ class Run:
             )
         path = self.folder / "result.json"
         try:
-            return dict(json.loads(path.read_text(encoding="utf8")))
+            return records.check_result(json.loads(path.read_text(encoding="utf8")))
         except ValueError:
             raise ValueError(f"{path} is damaged: delete it and run notebook {self.notebook} again") from None
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The logged lines in the order of their steps; of a step logged again after a resume the last one counts."""
-        path = self.folder / "metrics.jsonl"
-        steps: dict[int, dict[str, Any]] = {}
-        for line in path.read_text(encoding="utf8").splitlines() if path.is_file() else ():
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue  # a line torn by a kill; its step is logged again by the resumed run
-            steps[entry["step"]] = {**steps.get(entry["step"], {}), **entry}
-        return [steps[step] for step in sorted(steps)]
+        return sheet.metrics(self.folder)
 
     def begin(self, *, needs_bytes: int = NEEDS_BYTES) -> None:
         """Claim the run for this process and write down what it runs with; a finished one stays as it is.
@@ -236,7 +232,8 @@ class Run:
 
     def _failed_cell(self, error: BaseException) -> None:
         if self.state == "running":
-            stopped = isinstance(error, KeyboardInterrupt)
+            # What waits for another run, such as a neighbour it trains, is not broken.
+            stopped = isinstance(error, KeyboardInterrupt | BlockingIOError)
             self.fail(f"{type(error).__name__}: {error}", state="interrupted" if stopped else "failed")
 
     def __str__(self) -> str:

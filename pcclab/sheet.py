@@ -15,13 +15,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pcclab import files, records
 
 State = Literal["new", "running", "finished", "failed", "interrupted"]
 NAME = "run.json"
+BUSY = 3
+"""Exit code of a command whose run belongs to another process: later it may not."""
 OTHER_HOST_SECONDS = 3600.0
+_TRIES = 4
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -30,7 +33,10 @@ def read(folder: Path) -> dict[str, Any]:
         sheet = json.loads((folder / NAME).read_text(encoding="utf8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return sheet if isinstance(sheet, dict) and isinstance(sheet.get("state"), str) else {}
+    if not isinstance(sheet, dict) or sheet.get("state") not in get_args(State):
+        return {}
+    whole = all(isinstance(sheet.get(part, {}), dict) for part in ("attempt", "process", "provenance", "vault"))
+    return sheet if whole else {}
 
 
 def state(folder: Path) -> State:
@@ -96,6 +102,38 @@ def claim(folder: Path, head: Mapping[str, Any], *, needs_bytes: int) -> bool:
     return True
 
 
+@contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    """Hold a run from before its kernel starts until what runs it is done; the hold goes with its process.
+
+    Raises: BlockingIOError where another process holds it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _hold(folder).open("a") as handle:
+        for attempt in range(_TRIES):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if attempt == _TRIES - 1:
+                    told = f"run {folder.name} is started by another process already: wait for it or end it"
+                    raise BlockingIOError(errno.EAGAIN, told) from None
+                time.sleep(0.05)  # one that only asks (`held`) is gone by then
+        yield
+
+
+def held(folder: Path) -> bool:
+    """Whether a process of this machine, or of one that shares the disk, holds the run."""
+    try:
+        with _hold(folder).open() as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def update(folder: Path, **changes: Any) -> None:
     """Change entries of the sheet; a mapping is merged into the one that is there, at every depth."""
     with _locked(_lock(folder)):
@@ -120,6 +158,20 @@ def close(folder: Path, state: State, **changes: Any) -> None:
     began = float(read(folder).get("attempt", {}).get("began", time.time()))
     ended = {"ended": time.time(), "wall_seconds": round(time.time() - began, 3)}
     update(folder, state=state, attempt=ended, provenance=records.device(), **changes)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl` in the order of their steps; of a step logged again the last one counts."""
+    path = folder / "metrics.jsonl"
+    steps: dict[int, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # a line torn by a kill; its step is logged again by the resumed run
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int):
+            steps[entry["step"]] = {**steps.get(entry["step"], {}), **entry}
+    return [steps[step] for step in sorted(steps)]
 
 
 def set_aside(folder: Path) -> None:
@@ -155,6 +207,10 @@ def _write(folder: Path, sheet: Mapping[str, Any]) -> None:
 
 def _lock(folder: Path) -> Path:
     return folder.parent / f".{folder.name}.lock"
+
+
+def _hold(folder: Path) -> Path:
+    return folder.parent / f".{folder.name}.held"
 
 
 @contextmanager

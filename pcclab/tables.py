@@ -1,4 +1,4 @@
-r"""A data frame as a table of a paper (LaTeX, booktabs) or of a page (Markdown): rounded, escaped, the best in bold.
+r"""A data frame as a table of a paper (LaTeX, booktabs) or of a page (Markdown): rounded, escaped, the best marked.
 
 A cell without a finite value prints `undefined`: a NaN or an empty cell could be read as a score.
 """
@@ -6,19 +6,18 @@ A cell without a finite value prints `undefined`: a NaN or an empty cell could b
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Hashable, Iterable
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+from pcclab.cells import Asked, Bold, Marks, escaping, printed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Bold = Literal["none", "max", "min"]
 UNDEFINED = "undefined"
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}"}
-_LATEX |= {">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"} | {
+_LATEX |= {"±": r"$\pm$", "–": "--", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"} | {
     mark: f"\\{mark}" for mark in "&%$#_{}"
 }
 _MARKDOWN = {mark: f"\\{mark}" for mark in r"\`*_|<[]"}
@@ -29,9 +28,12 @@ def markdown(
     *,
     decimals: int = 2,
     bold: Bold = "none",
+    second: bool = False,
     columns: Iterable[Hashable] | None = None,
     missing: str = UNDEFINED,
     grey: pd.DataFrame | None = None,
+    beside: pd.DataFrame | None = None,
+    within: str | None = None,
 ) -> str:
     """The frame as a Markdown table: index at the left, numbers aligned right.
 
@@ -39,13 +41,16 @@ def markdown(
         frame: text and numbers; several levels of an index or of columns are joined with " / ".
         decimals: places of every number that is not an integer by its type.
         bold: which number of a column stands out, the largest, the smallest or none; equal ones (as printed) all do.
+        second: whether the next best is underlined too.
         columns: the columns `bold` looks at; None for all numeric ones.
         missing: what a cell without a finite value prints, such as "not given" where a paper has no figure.
         grey: true where a cell is printed in grey, such as a difference that the data cannot tell from none; rows and
             columns as in `frame`, those it leaves out stay black.
+        beside: what stands small after a number, such as its interval; rows and columns as in `frame`.
+        within: the outermost level of the index, whose parts each have a heading and a best of their own.
 
-    Raises: ValueError for a column that is not there, negative decimals, an empty frame, or a row or column of `grey`
-        that the frame has not.
+    Raises: ValueError for a column or level that is not there, negative decimals, an empty frame, or a row or column of
+        `grey` or `beside` that the frame has not.
 
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"STS12": [72.371, 73.2], "SICK-R": [77.2, float("nan")]}, index=["before", "after"])
@@ -55,10 +60,14 @@ def markdown(
     | before | 72.37 | **77.20** |
     | after | **73.20** | undefined |
     """
-    marks = _Marks(lambda text: f"**{text}**", '<span style="color:gray">{}</span>'.format, _escape(_MARKDOWN))
-    head, body, numeric = _printed(frame, decimals, bold, columns, missing, grey, marks)
+    marks = Marks("**{}**", "<u>{}</u>", '<span style="color:gray">{}</span>', "<small>{}</small>", escaping(_MARKDOWN))
+    asked = Asked(decimals, bold, second, columns, missing, grey, beside, within)
+    head, parts, numeric = printed(frame, asked, marks)
     rule = "|".join(["", ":---", *("---:" if number else ":---" for number in numeric), ""])
-    lines = (f"| {' | '.join(cells)} |" for cells in body)
+    lines = []
+    for heading, body in parts:
+        titled = [[f"*{heading}*", *[""] * len(numeric)]] if heading else []
+        lines += [f"| {' | '.join(cells)} |" for cells in [*titled, *body]]
     return "\n".join([f"| {' | '.join(head)} |", rule, *lines])
 
 
@@ -67,20 +76,25 @@ def latex(
     *,
     decimals: int = 2,
     bold: Bold = "none",
+    second: bool = False,
     columns: Iterable[Hashable] | None = None,
     missing: str = UNDEFINED,
     grey: pd.DataFrame | None = None,
+    beside: pd.DataFrame | None = None,
+    within: str | None = None,
     caption: str | None = None,
     label: str | None = None,
+    wide: bool = False,
 ) -> str:
     r"""The frame as a booktabs `tabular`, cells, index and columns escaped; needs \usepackage{booktabs} and T1 fonts.
 
     A table with grey cells needs \usepackage{xcolor} too.
 
     Args:
-        frame, decimals, bold, columns, missing, grey: as in `markdown`.
+        frame, decimals, bold, second, columns, missing, grey, beside, within: as in `markdown`.
         caption: wraps the tabular into a table float with this caption, taken as it is so that it may hold LaTeX.
         label: the float's label; only with a caption.
+        wide: whether the float takes both columns of the page.
 
     Raises: ValueError as `markdown`, and for a label without a caption.
 
@@ -97,31 +111,30 @@ def latex(
     """
     if label is not None and caption is None:
         raise ValueError(f"label={label!r} without a caption: a bare tabular carries no label, give a caption too")
-    marks = _Marks(r"\textbf{{{}}}".format, r"\textcolor{{gray}}{{{}}}".format, _escape(_LATEX))
-    head, body, numeric = _printed(frame, decimals, bold, columns, missing, grey, marks)
-    lines = [" & ".join(cells) + r" \\" for cells in [head, *body]]
+    small, grey_text = r"{{\scriptsize {}}}", r"\textcolor{{gray}}{{{}}}"
+    marks = Marks(r"\textbf{{{}}}", r"\underline{{{}}}", grey_text, small, escaping(_LATEX))
+    asked = Asked(decimals, bold, second, columns, missing, grey, beside, within)
+    head, parts, numeric = printed(frame, asked, marks)
     align = "l" + "".join("r" if number else "l" for number in numeric)
-    rows = [
-        rf"\begin{{tabular}}{{{align}}}",
-        r"\toprule",
-        lines[0],
-        r"\midrule",
-        *lines[1:],
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
+    rows = [rf"\begin{{tabular}}{{{align}}}", r"\toprule", " & ".join(head) + r" \\"]
+    for heading, body in parts:
+        rows += [r"\midrule", *([rf"\multicolumn{{{len(head)}}}{{l}}{{\textit{{{heading}}}}} \\"] if heading else [])]
+        rows += [" & ".join(cells) + r" \\" for cells in body]
+    rows += [r"\bottomrule", r"\end{tabular}"]
     if caption is not None:
-        end = [rf"\caption{{{caption}}}", *([rf"\label{{{label}}}"] if label else []), r"\end{table}"]
-        rows = [r"\begin{table}", r"\centering", *rows, *end]
+        kind = "table*" if wide else "table"
+        end = [rf"\caption{{{caption}}}", *([rf"\label{{{label}}}"] if label else []), rf"\end{{{kind}}}"]
+        rows = [rf"\begin{{{kind}}}", r"\centering", *rows, *end]
     return "\n".join(rows)
 
 
-class _Marks(NamedTuple):
-    """How a cell is marked: the best one, one in grey, and what stands for signs that mean something."""
+def escaped(text: str) -> str:
+    r"""Plain text as LaTeX, for a caption.
 
-    strong: Callable[[str], str]
-    grey: Callable[[str], str]
-    escape: Callable[[str], str]
+    >>> escaped("50 % & 80.05 ± 0.13")
+    '50 \\% \\& 80.05 $\\pm$ 0.13'
+    """
+    return escaping(_LATEX)(text)
 
 
 def interval(value: float, low: float, high: float, *, decimals: int = 2) -> str:
@@ -140,85 +153,3 @@ def interval(value: float, low: float, high: float, *, decimals: int = 2) -> str
         return UNDEFINED
     ends = f" [{low:+.{decimals}f}, {high:+.{decimals}f}]" if math.isfinite(low) and math.isfinite(high) else ""
     return f"{value:+.{decimals}f}{ends}"
-
-
-def _printed(
-    frame: pd.DataFrame,
-    decimals: int,
-    bold: Bold,
-    columns: Iterable[Hashable] | None,
-    missing: str,
-    grey: pd.DataFrame | None,
-    marks: _Marks,
-) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Head, body and which columns hold numbers, every cell rounded, escaped and marked."""
-    if frame.empty:
-        raise ValueError(
-            f"a table of {len(frame)} rows and {frame.shape[1]} columns says nothing: give at least one of each"
-        )
-    if decimals < 0 or bold not in ("none", "max", "min"):
-        raise ValueError(f"decimals={decimals}, bold={bold!r}: decimals from 0, bold one of 'none', 'max', 'min'")
-    numeric = [all(map(_counts, frame.iloc[:, place])) for place in range(frame.shape[1])]
-    chosen = (
-        {name for name, number in zip(frame.columns, numeric, strict=True) if number}
-        if columns is None
-        else set(columns)
-    )
-    if absent := chosen - set(frame.columns):
-        raise ValueError(
-            f"no column {sorted(map(str, absent))} to look for the best in: there are {list(frame.columns)}"
-        )
-
-    pale = _pale(frame, grey)
-    printed = []
-    for place, name in enumerate(frame.columns):
-        values = frame.iloc[:, place].tolist()
-        texts = [missing if _missing(value) else _text(value, decimals) for value in values]
-        known = [value for value in values if not _missing(value)]
-        best = None
-        if bold != "none" and name in chosen and known:
-            best = _text(max(known) if bold == "max" else min(known), decimals)
-        marked = [marks.strong(marks.escape(text)) if text == best else marks.escape(text) for text in texts]
-        printed.append([marks.grey(text) if (row, place) in pale else text for row, text in enumerate(marked)])
-    index = [marks.escape(_joined(label)) for label in frame.index]
-    head = [marks.escape(_joined(frame.index.names)), *(marks.escape(_joined(name)) for name in frame.columns)]
-    return head, [list(cells) for cells in zip(index, *printed, strict=True)], numeric
-
-
-def _pale(frame: pd.DataFrame, grey: pd.DataFrame | None) -> set[tuple[int, int]]:
-    """Places of the grey cells."""
-    if grey is None:
-        return set()
-    strange = [label for ours, theirs in ((frame.index, grey.index), (frame.columns, grey.columns))
-               for label in theirs if label not in ours]  # fmt: skip
-    if strange:
-        raise ValueError(f"grey has {strange[0]!r}, the table has not: give it the table's rows and columns")
-    whole = grey.reindex(index=frame.index, columns=frame.columns, fill_value=False).to_numpy(dtype=bool)
-    return {(int(row), int(place)) for row, place in zip(*whole.nonzero(), strict=True)}
-
-
-def _text(value: Any, decimals: int) -> str:
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        # Adding 0 turns the -0 that rounding leaves into 0.
-        return f"{round(float(value), decimals) + 0.0:.{decimals}f}"
-    return str(value)
-
-
-def _missing(value: Any) -> bool:
-    if isinstance(value, Real):
-        return not math.isfinite(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _counts(value: Any) -> bool:
-    return _missing(value) or (isinstance(value, Real) and not isinstance(value, bool))
-
-
-def _joined(label: Any) -> str:
-    parts = label if isinstance(label, tuple | list) else [label]
-    return " / ".join(str(part) for part in parts if not _missing(part) and str(part))
-
-
-def _escape(marks: dict[str, str]) -> Callable[[str], str]:
-    pattern = re.compile("|".join(map(re.escape, marks)))
-    return lambda text: pattern.sub(lambda hit: marks[hit[0]], " ".join(text.split()))

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+Place = tuple[str | int, ...]
+"""Names and indices that lead to a value in a YAML file."""
+
 
 def read_yaml(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, int]]:
-    """The mapping in a YAML file, and the line of each of its names.
+    """The mapping in a YAML file, and the line of each of its names; raises what `read_tree` raises."""
+    values, lines = read_tree(path)
+    return values, {str(place[0]): line for place, line in lines.items() if len(place) == 1}
+
+
+def read_tree(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[Place, int]]:
+    """The mapping in a YAML file, and the line of each name and list item at every depth.
 
     Raises: FileNotFoundError; ValueError for text that is not YAML, not a mapping, or that gives a name twice.
     """
@@ -32,13 +41,24 @@ def read_yaml(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, i
         raise ValueError(f"{path}{line}: not YAML ({problem}): write lines `name: value`") from None
     if not isinstance(values, dict) or not isinstance(node, yaml.MappingNode):
         raise ValueError(f"{path}: holds {type(values).__name__}, wanted lines `name: value`")
-    lines: dict[str, int] = {}
-    for key, _ in node.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in lines:
-            raise ValueError(f"{path}, line {line}: {name} stands in line {lines[name]} already: remove one of them")
-        lines[name] = line
+    lines: dict[Place, int] = {}
+    for place, number in _lines(node, ()):
+        if place in lines:
+            told = f"{path}, line {number}: {place[-1]} stands in line {lines[place]} already"
+            raise ValueError(f"{told}: remove one of them")
+        lines[place] = number
     return {str(name): value for name, value in values.items()}, lines
+
+
+def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+    inside: list[tuple[str | int, Any, Any]] = []
+    if isinstance(node, yaml.MappingNode):
+        inside = [(str(key.value), key, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        inside = [(index, item, item) for index, item in enumerate(node.value)]
+    for name, mark, value in inside:
+        yield (*place, name), mark.start_mark.line + 1
+        yield from _lines(value, (*place, name))
 
 
 def read_assignments(

@@ -97,7 +97,7 @@ def test_the_race_has_every_loss_and_the_ablations_their_figures(own_root: Path)
     assert max(row["average"] for row in result["race"].values()) > result["before"]
     assert set(result["spans"]) == set(given["ablations"])
     assert all(0 < span["least"] <= span["most"] < 100 for span in result["spans"].values())
-    assert drawn(folder) == {"race_frozen", "batch_size", "temperatures"}
+    assert drawn(folder) == {"race_frozen", "batch_size", "temperatures", "costs_as_they_are"}
     best = max(result["race"], key=lambda name: result["race"][name]["average"])
     assert f"{best} leads with {result['race'][best]['average']:.2f}" in verdict(own_root)
     rows = pd.read_csv(folder.parent / "race.csv")

@@ -733,3 +733,23 @@ def test_levels_alone_and_without_intervals() -> None:
         plots.effective_levels(frame)
     with pytest.raises(ValueError, match=r"tell at most 6 apart"):
         plots.effective_levels(effective(), models=["stage 9"])
+
+
+def test_costs_stand_side_by_side_and_refuse_what_a_logarithm_cannot_show() -> None:
+    frame = pd.DataFrame(
+        {
+            "method": ["Pcc stage 1", "Pcc stage 1", "Pcc stage 2"],
+            "path": ["one graph", "cached", "one graph"],
+            "memory": [3.0, 1.0, 2.0],
+            "minutes": [60.0, 90.0, 2.0],
+        }
+    )
+    left, right = plots.cost_pairs(frame).get_figure().axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["Pcc stage 1", "Pcc stage 2"]
+    assert [list(line.get_xdata()) for line in left.lines] == [[3.0, 2.0], [1.0]]
+    assert [list(line.get_xdata()) for line in right.lines] == [[60.0, 2.0], [90.0]]
+    assert left.get_xscale() == right.get_xscale() == "log"
+    with pytest.raises(ValueError, match="logarithmic axis"):
+        plots.cost_pairs(frame.assign(memory=0.0))
+    with pytest.raises(ValueError, match="several rows of one path"):
+        plots.cost_pairs(pd.concat([frame, frame]))

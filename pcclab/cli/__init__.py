@@ -1,6 +1,6 @@
 """The command `pcclab`: each subcommand checks its input first, then does one thing.
 
-Exit codes: 0 done, 1 a notebook or a test failed, 2 bad input, 130 stopped by hand.
+Exit codes: 0 done, 1 a notebook or a test failed, 2 bad input, 3 another process has the run, 130 stopped by hand.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 import typer
 
 # The order of the imports is the order of the commands in the help.
-from pcclab.cli import lab, running, judging, corpora  # isort: skip
+from pcclab.cli import lab, running, sweeping, collecting, judging, printing, corpora  # isort: skip
 from pcclab.cli.app import app
+from pcclab.sheet import BUSY
 
-__all__ = ["app", "corpora", "judging", "lab", "main", "running"]
+__all__ = ["app", "collecting", "corpora", "judging", "lab", "main", "printing", "running", "sweeping"]
 
 
 def main() -> None:
@@ -37,4 +38,4 @@ def main() -> None:
             raise
         text = f"{error.strerror or error}" if isinstance(error, OSError) and not error.filename else str(error)
         typer.echo(f"pcclab: {text}\n(pcclab --debug ... shows the traceback)", err=True)
-        sys.exit(1 if isinstance(error, RunFailed) else 2)
+        sys.exit(1 if isinstance(error, RunFailed) else BUSY if isinstance(error, BlockingIOError) else 2)

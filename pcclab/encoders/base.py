@@ -7,8 +7,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -152,7 +151,7 @@ class Encoder:
         texts, inverse = engine.distinct(sentences)
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
-        with evaluating(self.trunk):
+        with engine.evaluating(self.trunk):
             vectors = engine.run(
                 self.embed,
                 self.tokenize(texts),
@@ -216,31 +215,26 @@ class Encoder:
             card: facts of the model card, such as base model, data, leakage, objective, seeds, scores and command; a
                 mapping in it becomes a table. What is not given is not told.
 
-        Raises: ValueError for first-last pooling, which sentence-transformers does not have, and for a template or an
-            adapter, which it would leave out.
+        Raises: ValueError for first-last pooling, which sentence-transformers does not have, an adapter, which it would
+            leave out, and a tokenizer that cannot hold the template.
         """
         interchange.refuse(self.settings)
+        tokenizer, max_tokens = self._for_others()
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         told = interchange.model_card(path.name, {"base model": self.settings.name, **(card or {})})
         with files.replacing_folder(path) as folder:
             dense = projection.layers_of(self.trunk)
             interchange.write(folder, pooling=self.settings.pooling, dim=int(self.trunk.config.hidden_size), card=told,
-                              max_tokens=self.settings.max_tokens, dense=dense)  # fmt: skip
+                              max_tokens=max_tokens, dense=dense)  # fmt: skip
             self.trunk.save_pretrained(folder, state_dict=projection.without(self.trunk) if dense else None)
-            self.tokenizer.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            interchange.verify(folder, self.tokenize(interchange.PROBES))
         return path
 
-
-@contextmanager
-def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode inside, the mode it had before outside."""
-    training = module.training
-    module.eval()
-    try:
-        yield
-    finally:
-        module.train(training)
+    def _for_others(self) -> tuple[PreTrainedTokenizerBase, int]:
+        """A tokenizer that does by itself all that is done to a text here, and the most tokens it may give."""
+        return self.tokenizer, self.settings.max_tokens
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

@@ -6,7 +6,6 @@ last layer's alone.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +18,11 @@ from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
-    AutoTokenizer,
     PreTrainedConfig,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from pcclab.encoders import adapters, masked, templates, tiny_causal
+from pcclab.encoders import adapters, masked, reading, templates, tiny_causal
 from pcclab.encoders.adapters import LoRA, Quantization
 from pcclab.encoders.base import Encoder, Settings, read_settings
 from pcclab.encoders.pooling import Pooling, pool
@@ -33,7 +30,6 @@ from pcclab.encoders.prompts import SLOT, fill
 
 Attention = Literal["causal", "bidirectional"]
 POOLED = ("last", "mean")
-BOTH_WAYS = "use_bidirectional_attention"
 
 
 @dataclass(frozen=True)
@@ -112,6 +108,13 @@ class CausalEncoder(Encoder):
         else:
             adapters.save(self.trunk, folder)
 
+    def _for_others(self) -> tuple[PreTrainedTokenizerBase, int]:
+        # Others cut what the tokenizer gives at its end, where the template ends: no text is to be cut before the
+        # model's last position. Without a template they cut as this lab does.
+        room, template = masked.positions(self.trunk.config), self.settings.template
+        begin = templates.overhead(self.tokenizer, template)
+        return templates.carrying(self.tokenizer, template), room if template else self.settings.max_tokens + begin
+
     def read_weights(self, folder: Path) -> None:
         if self.settings.adapter is None:
             super().read_weights(folder)
@@ -129,6 +132,11 @@ def is_causal(name: str, revision: str | None) -> bool:
         config = AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
         return False
+    return reads_on(config)
+
+
+def reads_on(config: PreTrainedConfig) -> bool:
+    """Whether a config is a language model's that reads left to right."""
     return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
 
 
@@ -148,7 +156,7 @@ def load(
 ) -> CausalEncoder:
     """Load a language model as an encoder; the public door is `pcclab.encoders.load`, which documents the arguments."""
     folder = Path(name) if Path(name).is_dir() else None
-    saved = read_settings(folder) if folder else {}
+    saved = masked.declared(folder, pooling) if folder else {}
     lora, before = LoRA.of(adapter), LoRA.saved(folder) if folder else None
     if lora and before and lora != before:
         raise ValueError(
@@ -166,9 +174,17 @@ def load(
         base=saved.get("base", name) if before else name,
     )
     _check(chosen)
+    if saved.get("dense"):
+        raise ValueError(f"{name} has dense layers behind a language model, which are not read: export it without them")
     compute = dtype or (torch.bfloat16 if device.type == "cuda" or chosen.quantization != "none" else torch.float32)
-    trunk, tokenizer, found = _base(chosen, seed, compute, device)
-    room = masked.positions(trunk.config) - templates.overhead(tokenizer, chosen.template)
+    trunk, tokenizer, found = reading.base(chosen, seed, compute, device)
+    tokenizer, inside = templates.carried(tokenizer)
+    if inside and prompt is None:
+        chosen = replace(chosen, template=inside)
+    around = templates.overhead(tokenizer, chosen.template)
+    room = masked.positions(trunk.config) - around
+    if "name" not in saved and chosen.max_tokens:  # another tool's folder, whose limit counts all tokens
+        chosen = replace(chosen, max_tokens=max(chosen.max_tokens - around, 1))
     # What was asked for is held to the limit; what a folder says was said of its own template.
     limit = masked.within(max_tokens, room, name) if max_tokens else min(chosen.max_tokens or 512, room)
     chosen = replace(chosen, revision=found, max_tokens=limit)
@@ -190,53 +206,3 @@ def _check(chosen: CausalSettings) -> None:
     if chosen.attention not in ("causal", "bidirectional"):
         raise ValueError(f"attention={chosen.attention!r}: choose causal or bidirectional")
     adapters.quantized(chosen.quantization, torch.float32)
-
-
-def _base(
-    chosen: CausalSettings, seed: int, compute: torch.dtype, device: torch.device
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, str]:
-    """The weights under the adapter, quantised where that is asked for, their tokenizer, and their revision."""
-    if chosen.base in tiny_causal.FAMILIES:
-        number = int(chosen.revision.removeprefix("seed ")) if chosen.revision.startswith("seed ") else seed
-        with tempfile.TemporaryDirectory() as scratch:
-            letters = tiny_causal.tokenizer(chosen.base)
-            tiny_causal.trunk(chosen.base, len(letters), number).save_pretrained(scratch)
-            letters.save_pretrained(scratch)
-            trunk, tokenizer, _ = _read(scratch, chosen, compute, device)
-        return trunk, tokenizer, f"seed {number}"
-    return _read(chosen.base, chosen, compute, device)
-
-
-def _read(
-    place: str, chosen: CausalSettings, compute: torch.dtype, device: torch.device
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, str]:
-    revision = None if Path(place).is_dir() else chosen.revision or None
-    try:
-        config = AutoConfig.from_pretrained(place, revision=revision, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(masked.unknown(chosen.base, error)) from error
-    _both_ways(config, chosen)
-    if not tokenizer.is_fast:
-        raise ValueError(f"{chosen.base} has no fast tokenizer, which tells where a token lies: convert it first")
-    # Masks here come from lengths, never from ids, so any token will do; one that no text gives is the least surprise.
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.unk_token or tokenizer.eos_token or tokenizer.bos_token
-    tokenizer.padding_side = "right"
-    stored = adapters.quantized(chosen.quantization, compute)
-    more: dict[str, Any] = {"quantization_config": stored, "device_map": {"": device}} if stored else {}
-    trunk = masked.weights(place, chosen.base, revision, config, compute, **more)
-    if stored:
-        adapters.keep_unpacked(trunk)
-    else:
-        torch.nn.Module.to(trunk, device=device)
-    return trunk, tokenizer, getattr(config, "_commit_hash", None) or "local"
-
-
-def _both_ways(config: PreTrainedConfig, chosen: CausalSettings) -> None:
-    if chosen.attention == "bidirectional" and not hasattr(config, BOTH_WAYS):
-        raise ValueError(
-            f"attention='bidirectional' is not offered for {config.model_type} by this version of transformers: "
-            "Gemma 3 has it; leave attention causal"
-        )
-    if hasattr(config, BOTH_WAYS):
-        setattr(config, BOTH_WAYS, chosen.attention == "bidirectional")

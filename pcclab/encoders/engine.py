@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -60,3 +61,14 @@ def run(
 def token_budget(device: torch.device) -> int:
     """Padded tokens of one inference batch: what keeps a CPU's caches warm, or a GPU's units busy."""
     return 2048 if device.type == "cpu" else 65536
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, the mode it had before outside."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from huggingface_hub import snapshot_download, try_to_load_from_cache
+from transformers import AutoTokenizer
 
 from pcclab import files
 from pcclab.encoders import projection
@@ -15,7 +17,9 @@ from pcclab.encoders.pooling import Pooling
 
 MODES: dict[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last"}
 """Their names of the poolings that both know. `first-last` is ours alone."""
+PROBES = ("It rained.", 'quotes "and" lines\nof two', "?!")
 _FLAGS = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "lasttoken": "pooling_mode_lasttoken"}
+_DECLARATIONS = ("modules.json", "sentence_bert_config.json", "tokenizer_config.json", "[0-9]_*/*")
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 _OTHERS = ("pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens")
 
@@ -61,17 +65,45 @@ def declared(folder: Path, *, pooling: Pooling | None = None) -> dict[str, Any]:
     return found
 
 
+def of_hub(name: str, revision: str | None) -> Path:
+    """A folder with what a hub model declares beside its weights: modules, pooling, length, dense layers.
+
+    Raises: ValueError where neither the hub nor the cache tells.
+    """
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(_DECLARATIONS)))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"what {name} declares beside its weights, such as its pooling, cannot be read "
+            f"({str(error).splitlines()[0]}): load it once with a network, or name a folder"
+        ) from error
+
+
+def commit(name: str, revision: str | None) -> str:
+    """The commit at which a hub model lies in the cache; "local" for a folder."""
+    file = None if Path(name).is_dir() else try_to_load_from_cache(name, "config.json", revision=revision or "main")
+    return Path(file).parent.name if isinstance(file, str) else "local"
+
+
 def refuse(settings: Any) -> None:
     """Raise ValueError where an encoder of these settings would embed otherwise in sentence-transformers."""
     if settings.pooling not in MODES.values():
         raise ValueError(
             f"{settings.pooling} pooling is unknown to sentence-transformers: export an encoder with cls, mean or last"
         )
-    for name in ("template", "adapter"):
-        if getattr(settings, name, None):
+    if getattr(settings, "adapter", None):
+        raise ValueError(f"{settings.name} has an adapter, which an export would leave out: merge it first (`merged`)")
+
+
+def verify(folder: Path, ids: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError where the tokenizer that others read from a folder gives not `ids` for `PROBES`."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    read = tokenizer(list(PROBES), verbose=False)["input_ids"]
+    for text, ours, theirs in zip(PROBES, ids, read, strict=True):
+        if list(ours) != theirs:
             raise ValueError(
-                f"{settings.name} has a {name}, which an export would leave out: merge the adapter (`merged`), and "
-                "keep a prompted model in this lab's own form (`save`)"
+                f"{type(tokenizer).__name__}, which others take for this model, reads {text!r} as "
+                f"{tokenizer.decode(theirs)!r}: keep the model in this lab's own form (`save`)"
             )
 
 

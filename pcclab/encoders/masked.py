@@ -53,12 +53,12 @@ def load(
         tokenizer = AutoTokenizer.from_pretrained(place, revision=revision, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(unknown(name, error)) from error
-    saved = _saved(folder, pooling)
+    saved = declared(folder or interchange.of_hub(name, revision), pooling)
     limit = within(max_tokens or saved.get("max_tokens") or 512, positions(config), name)
     model = weights(place, name, revision, config, dtype)
     settings = Settings(
         name=cut(model, name, layers=layers, fresh=fresh, seed=seed),
-        revision=getattr(config, "_commit_hash", None) or "local",
+        revision=interchange.commit(place, revision),
         pooling=pooling or saved.get("pooling", "mean"),
         max_tokens=limit,
     )
@@ -121,10 +121,8 @@ def _refuse_empty(folder: Path) -> None:
         )
 
 
-def _saved(folder: Path | None, pooling: Pooling | None) -> dict[str, Any]:
+def declared(folder: Path, pooling: Pooling | None) -> dict[str, Any]:
     """Pooling, length and dense layers that a folder declares, in this lab's file or in another tool's."""
-    if folder is None:
-        return {}
     ours = read_settings(folder)
     if ours:
         return {**ours, "dense": tuple(sorted(folder.glob("[0-9]_Dense")))}

@@ -37,11 +37,15 @@ def accuracy_interval(right: Bool[np.ndarray, " rows"], *, level: float = 0.95) 
     >>> [round(end, 2) for end in accuracy_interval(np.arange(500) < 450)]
     [87.06, 92.33]
     """
-    _probable(level)
-    n = len(right)
-    if not n:
+    if not len(right):
         raise Undefined("no test rows have no accuracy: give at least 1")
-    share, z = float(np.mean(right)), float(stats.norm.ppf((1 + level) / 2))
+    return wilson(float(np.mean(right)), len(right), level=level)
+
+
+def wilson(share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+    """The same interval from the share of right rows, 0..1, and how many rows there are, at least 1."""
+    _probable(level)
+    z = float(stats.norm.ppf((1 + level) / 2))
     middle = share + z**2 / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
     return 100 * (middle - half) / (1 + z**2 / n), 100 * (middle + half) / (1 + z**2 / n)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pcclab.evaluation.answers import wilson
 from pcclab.evaluation.correlation import Undefined, spearman
 from pcclab.evaluation.geometry import alignment, anisotropy, uniformity
 from pcclab.evaluation.resampling import resampled
@@ -55,28 +56,30 @@ def sts_intervals(
 def accuracy_intervals(
     tasks: Mapping[str, TransferScore], *, resamples: int = 10_000, seed: int = 0, level: float = 0.95
 ) -> pd.DataFrame:
-    """Accuracy x 100 of each transfer task with the percentile interval of its bootstrap over the test rows.
+    """Accuracy x 100 of each transfer task with Wilson's interval, and their average with its bootstrap.
 
     A resample of rows that are right or wrong has a binomial number of right ones: nothing but the accuracy and the
     number of rows is needed. The classifiers stay as they were trained, so what another training set would change is
-    not in the interval. Where all rows are right no resample differs and the interval has no width.
+    in neither interval.
 
     Args:
         tasks: as in `TransferResults.tasks`; where folds are nested every row is a test row once.
-        resamples, seed, level: as in `sts_intervals`.
+        resamples, seed: of the average's bootstrap.
+        level: as in `sts_intervals`.
 
     Returns, Raises: as `sts_intervals`; `number` counts the test rows.
+    Relations: `accuracy_interval`, from the rows themselves.
     """
     ends, rows, drawn = _ends(level), [], []
     for task, score in tasks.items():
-        value = float("nan") if score.accuracy is None else score.accuracy
-        means = np.full(resamples, np.nan)
-        if score.accuracy is not None:
-            draw = np.random.default_rng((seed, zlib.crc32(task.encode())))
-            share = min(max(score.accuracy / 100, 0.0), 1.0)
-            means = 100 * draw.binomial(score.test, share, size=resamples) / score.test
-        rows.append(_row(task, score.test, value, means, ends))
-        drawn.append(means)
+        if score.accuracy is None:
+            rows.append((task, score.test, float("nan"), float("nan"), float("nan")))
+            drawn.append(np.full(resamples, np.nan))
+            continue
+        draw = np.random.default_rng((seed, zlib.crc32(task.encode())))
+        share = min(max(score.accuracy / 100, 0.0), 1.0)
+        rows.append((task, score.test, score.accuracy, *wilson(share, score.test, level=level)))
+        drawn.append(100 * draw.binomial(score.test, share, size=resamples) / score.test)
     return _frame(rows, drawn, ends)
 
 

@@ -17,6 +17,7 @@ from pcclab.parameters.base import SOURCES, Parameters
 from pcclab.parameters.comparisons import ComparisonParameters, RankingParameters, RegressionParameters
 from pcclab.parameters.geometry import GeometryParameters
 from pcclab.parameters.leakage import LeakageParameters
+from pcclab.parameters.paper import PaperParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
 from pcclab.parameters.playground import PlaygroundParameters
@@ -36,6 +37,7 @@ MODELS: dict[str, type[Parameters]] = {
     "09_rank_tasks": RankTaskParameters,
     "10_leakage": LeakageParameters,
     "11_playground": PlaygroundParameters,
+    "12_paper": PaperParameters,
 }
 
 
@@ -92,6 +94,12 @@ def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[st
     return validate(notebook, {**values, **given}, origin=str(path), places=places)
 
 
+def load_recorded(notebook: str, path: str | os.PathLike[str]) -> Parameters:
+    """The parameters a run wrote down, at whatever version: one that was added since has the value it had then."""
+    values, _ = read_yaml(path)
+    return validate(notebook, {**model_of(notebook).LATER, **values}, origin=str(path))
+
+
 def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
     """A run as it is spoken of, such as "03 real leakage=keep", to its notebook and validated parameters.
 
@@ -105,6 +113,26 @@ def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
     notebook = notebook_named(beginning, MODELS)
     path = root / parameter_file(root, notebook, named)
     return notebook, load_file(notebook, path, read_overrides(notebook, assignments))
+
+
+def nearest_set(root: Path, notebook: str, mine: Parameters) -> tuple[str, list[str]]:
+    """The notebook's set that is nearest to some parameters, and what differs from it as `name=value`.
+
+    Raises: FileNotFoundError where the checkout has no set of the notebook.
+    """
+    values = mine.model_dump(mode="json")
+    changes: dict[str, list[str]] = {}
+    for file in sorted((root / "parameters" / notebook).glob("*.yaml")):
+        theirs = load_file(notebook, file).model_dump(mode="json")
+        changes[file.stem] = [f"{name}={_listed(value)}" for name, value in values.items() if value != theirs[name]]
+    if not changes:
+        raise FileNotFoundError(f"no sets in {root / 'parameters' / notebook}: run from a checkout")
+    nearest = min(changes, key=lambda name: len(changes[name]))
+    return nearest, changes[nearest]
+
+
+def _listed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
@@ -137,7 +165,9 @@ def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = (
         parameters: its validated parameters.
         on: identifiers of the runs it continues, so that a changed stage 1 makes another stage 2.
     """
-    content = {"notebook": notebook, "parameters": parameters.model_dump(mode="json"), "on": list(on)}
+    values = parameters.model_dump(mode="json")
+    values = {name: value for name, value in values.items() if (name, value) not in parameters.LATER.items()}
+    content = {"notebook": notebook, "parameters": values, "on": list(on)}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf8")).hexdigest()[:12]
 
@@ -157,8 +187,10 @@ __all__ = [
     "Parameters",
     "identifier",
     "load_file",
+    "load_recorded",
     "load_spoken",
     "model_of",
+    "nearest_set",
     "notebook_named",
     "parameter_file",
     "read_overrides",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -19,6 +20,9 @@ class Parameters(BaseModel):
     """What every notebook takes."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    LATER: ClassVar[Mapping[str, Any]] = {}
+    """Parameters that were added later, each with the value that all runs before had: there it is no part of the id."""
 
     source: str = Field(description="where the data come from: synthetic, senteval (at PCCLAB_DATA), hub, or a folder")
     seed: int = Field(ge=0, lt=2**32, description="seed of everything random")

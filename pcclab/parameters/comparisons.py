@@ -126,6 +126,13 @@ class RankingParameters(TrainingGrid):
         return (f"02 {quote(self.second_teacher)}",) if self.second_teacher.endswith(".yaml") else ()
 
 
+Costed = Annotated[
+    tuple[Literal["SimCSE, labelled", "regression", "SimCSE", "RankCSE", "Pcc stage 1", "Pcc stage 2"], ...],
+    Tupled,
+    AfterValidator(distinct),
+]
+
+
 class ComparisonParameters(TrainingGrid):
     """04_ablations: the loss race, and the papers' ablations with what was run here beside."""
 
@@ -149,3 +156,10 @@ class ComparisonParameters(TrainingGrid):
     sentences: int = Field(ge=0, description="unlabelled sentences of the sections on RankCSE; 0: all there are")
     student_layers: int = Field(ge=1, description="lower layers of the encoder that RankCSE's student keeps")
     ablation_rate: float = Field(gt=0, le=1, description="learning rate of the ablations' projections")
+    costs: Costed = Field(description="methods whose memory and time are measured, each in processes of its own")
+    cost_encoder: str = Field(min_length=1, description="trunk they all train: minilm, tiny, a folder, or a hub name")
+    cost_steps: int = Field(ge=1, le=1000, description="timed steps of each")
+    cost_texts: Annotated[
+        tuple[Literal["as they are", "filled"], ...], Tupled, AfterValidator(distinct)
+    ] = Field(min_length=1, description="lengths of the texts: as they are, or filled to the method's length, which is "
+              "what a batch can cost at most")  # fmt: skip

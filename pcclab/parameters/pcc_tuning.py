@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from shlex import quote
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,6 +15,9 @@ from pcclab.parameters.base import Parameters, Training, Tupled
 
 Leakage = Literal["keep", "filter", "strict"]
 Levels = Annotated[tuple[Leakage, ...], Tupled]
+PairLoss = Literal["pearson", "pearson_ranks", "ccc", "cosine_mse", "soft_spearman", "cosent", "angle", "kendall",
+                   "rank_n_contrast", "info_nce"]  # fmt: skip
+"""Losses of rated pairs that ask for no head and no teacher."""
 
 
 class CeilingParameters(Parameters):
@@ -75,8 +78,11 @@ class Stage1Parameters(TrainingParameters):
 class Stage2Parameters(TrainingParameters):
     """03_stage2_pcc_tuning: Pearson's correlation on scored pairs, from stage 1 or from the encoder as it is."""
 
+    LATER: ClassVar[Mapping[str, Any]] = {"loss": "pearson"}
+
     stage1: str = Field(description="parameter file of 02_stage1_contrastive to continue, from the repository's root; "
                         "empty: the encoder as it is")  # fmt: skip
+    loss: PairLoss = Field(description="what is minimised; the paper's is pearson, the others are its rivals")
     leakage: Leakage = Field(description="training pairs seen in a test set: keep, filter (pairs), strict (sentences)")
     levels: Levels = Field(description="leakage levels to train and draw; the one of `leakage` is always among them")
 

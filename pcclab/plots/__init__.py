@@ -7,6 +7,8 @@ leaves pyplot alone.
 from __future__ import annotations
 
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
+from pcclab.plots.costs import cost_pairs
+from pcclab.plots.curves import learning_curves
 from pcclab.plots.explorations import (
     bent_scatter,
     error_panels,
@@ -31,12 +33,14 @@ __all__ = [
     "ceiling_over_share",
     "chosen_steps",
     "cosine_groups",
+    "cost_pairs",
     "effective_levels",
     "error_curves",
     "error_panels",
     "gold_ceilings",
     "hardening",
     "leakage_matrix",
+    "learning_curves",
     "list_pulls",
     "live_curves",
     "paper_style",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any, Literal
 
@@ -62,7 +62,7 @@ def error_curves(
                 panel.axvspan(gold - threshold, gold + threshold, color=PALE, alpha=0.6, linewidth=0, zorder=-1)
         for place, name in enumerate(losses):
             part, look = frame[frame["loss_name"] == name].sort_values("prediction"), LOOKS[place % len(LOOKS)]
-            panel.plot(part["prediction"], part[kind], linestyle=look.line, color=look.color, label=name)
+            panel.plot(part["prediction"], part[kind], linestyle=look.line, color=look.color, label=named(name))
         panel.set_ylabel(kind)
         panel.margins(x=0)
     panels[-1].set_xlabel("prediction")
@@ -79,6 +79,7 @@ def race_intervals(
     score: str = "score",
     baseline: float | None = None,
     label: str = r"Spearman's $\rho \times 100$",
+    published: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Axes:
     """Methods by their mean score, best on top: the mean, its 95 % interval, and each seed as a small dot below.
 
@@ -89,6 +90,8 @@ def race_intervals(
         score: the column of scores in a tidy frame.
         baseline: a score to hold the methods against, such as the untrained encoder's.
         label: what the score is, as the axis says it.
+        published: for a heading such as "BERT-base", the scores a paper prints for some of the methods. They stand
+            beside ours as figures, not on our axis: another encoder's heights would only squeeze it.
     """
     tidy = score in frame or "mean" not in frame
     frame = checked(frame, by, score) if tidy else checked(frame, by, "mean", "low", "high")
@@ -114,6 +117,7 @@ def race_intervals(
         edge: Any = ("axes fraction", "data")
         ax.annotate(f"{mean:.2f}", (1, row), (3, 0), xycoords=edge, textcoords="offset points", va="center_baseline",
                     fontsize=7, color=INK, annotation_clip=False)  # fmt: skip
+    _columns_beside(ax, list(ends[by]), published or {})
     ax.set_yticks(rows, names)
     ax.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     ax.set_ylim(len(ends) - 0.4, -0.6)
@@ -184,6 +188,20 @@ def ablation_lines(
     if by:
         _legend(ax, groups)
     return ax
+
+
+def _columns_beside(ax: Axes, methods: Sequence[str], published: Mapping[str, Mapping[str, float]]) -> None:
+    """Published figures in columns at the right of ours, each below its heading."""
+    right, edge = 27.0, ("axes fraction", "data")
+    told: Any = {"textcoords": "offset points", "ha": "right", "fontsize": 7, "color": GREY, "annotation_clip": False}
+    if published:
+        ax.annotate("ours", (1, 1), (right - 3, 2), xycoords="axes fraction", va="bottom", **{**told, "color": INK})
+    for heading, scores in published.items():
+        right += max(24.0, TextPath((0, 0), heading, size=7).get_extents().width + 7)
+        ax.annotate(heading, (1, 1), (right - 3, 2), xycoords="axes fraction", va="bottom", **told)
+        for row, method in enumerate(methods):
+            text = f"{scores[method]:.2f}" if method in scores else "–"
+            ax.annotate(text, (1, row), (right - 3, 0), xycoords=edge, va="center_baseline", **told)
 
 
 def _broken(name: str) -> list[str]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pcclab.plots.style import GREY, LOOKS, PALE, TEXT, axes, checked, named, styled
+from pcclab.plots.style import GREY, LOOKS, PALE, TEXT, axes, checked, marks, named, styled
 
 _MEASURES = {"kendall": r"Kendall's $\tau_b \times 100$", "ndcg": r"NDCG $\times 100$"}
 
@@ -29,7 +29,8 @@ def rank_scores(
 
     Args:
         frame: as `pcclab.evaluation.rank_intervals` gives it, without the rows that are undefined: columns task,
-            model, measure ("kendall" or "ndcg"), value, low, high, lists and, where known, constant.
+            model, measure ("kendall" or "ndcg"), value, low, high, lists and, where known, constant. A model named
+            "paper: SimCSE" is drawn hollow; it has no interval, so its low and high are its value.
         ax: where to draw one of the two; without it and without `measure` a figure with both, Kendall above NDCG, is
             made and the upper Axes returned.
         measure: which one to draw; on a given Axes Kendall.
@@ -67,8 +68,7 @@ def _panel(panel: Axes, part: pd.DataFrame, places: dict[Any, float], models: li
         mine, look = part[part["model"] == model], LOOKS[place % len(LOOKS)]
         x = mine["task"].map(places) + gap * (place - (len(models) - 1) / 2)
         panel.vlines(x, mine["low"], mine["high"], color=look.color, linewidth=0.8)
-        edge: Any = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-        panel.plot(x, mine["value"], look.marker, color=look.color, markersize=4.5, label=model, **edge)
+        panel.plot(x, mine["value"], look.marker, label=model, **marks(model, look))
     for task, value in (dict.fromkeys(places, 0.0) if from_zero else _constants(part)).items():
         ends = [places[task] - 0.38, places[task] + 0.38]
         label = "no order" if task == next(iter(places)) else None

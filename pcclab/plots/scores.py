@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from pcclab.plots.ceilings import ceiling_lines
-from pcclab.plots.style import COLUMN, GREY, INK, LOOKS, PALE, TEXT, Look, axes, checked, named, spread, styled
+from pcclab.plots.style import (
+    COLUMN,
+    GREY,
+    INK,
+    LOOKS,
+    PALE,
+    PUBLISHED,
+    TEXT,
+    Look,
+    axes,
+    checked,
+    marks,
+    named,
+    spread,
+    styled,
+)
 
 RUNS = {"baseline": Look(INK, "D", ":"), "strict": LOOKS[2], "filter": LOOKS[0], "keep": LOOKS[1]}
-"""How the levels of leakage look in every figure."""
+"""How the levels of leakage look in every figure, also those that a paper printed."""
+RUNS |= {f"{PUBLISHED}{run}": look for run, look in RUNS.items()}
 
 
 @styled
@@ -22,7 +36,8 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
     Args:
         frame: columns task, run ("baseline", "strict", "filter", "keep" or others) and spearman (times 100), in the
             order to draw; optionally low and high, the ends of an interval.
-        average: the task that stands apart at the right; where no row has it, the mean over the tasks is drawn.
+        average: the task that stands apart at the right; where no row has it, the mean over the tasks is drawn. A run
+            named "paper: keep" is drawn hollow, and may have an average alone.
     """
     frame = checked(frame, "task", "run", "spearman")
     if average not in set(frame["task"]):
@@ -35,11 +50,10 @@ def stage_levels(frame: pd.DataFrame, ax: Axes | None = None, *, average: str = 
     looks = {run: RUNS.get(run, LOOKS[place % len(LOOKS)]) for place, run in enumerate(runs)}
     for place, run in enumerate(runs):
         part, look = frame[frame["run"] == run], looks[run]
-        x = part["task"].map(places) + 0.16 * (place - (len(runs) - 1) / 2)
+        x = part["task"].map(places) + min(0.16, 0.72 / len(runs)) * (place - (len(runs) - 1) / 2)
         if {"low", "high"} <= set(frame):
             ax.vlines(x, part["low"], part["high"], color=look.color, linewidth=0.8)
-        edge: Any = {"markeredgecolor": "white", "markeredgewidth": 0.3}
-        ax.plot(x, part["spearman"], look.marker, color=look.color, markersize=4.5, **edge)
+        ax.plot(x, part["spearman"], look.marker, **marks(run, look))
     ceiling_lines(ax, 100, names="above")
     ax.axvline(len(tasks) - 0.3, color=PALE, linewidth=0.6)
     ax.set_xticks(list(places.values()), [named(task) for task in places])

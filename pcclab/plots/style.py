@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec
+from weakref import WeakKeyDictionary
 
 import matplotlib
 import numpy as np
@@ -20,6 +21,18 @@ INK, GREY, PALE = "#000000", "#767676", "#d9d9d9"
 HALO = [withStroke(linewidth=1.5, foreground="white")]
 NAMES = {"stsb": "STS-B", "sickr": "SICK-R", **{f"sts{year}": f"STS{year}" for year in range(12, 17)}}
 NAMES |= {task: task.upper() for task in ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")}
+NAMES |= {
+    "info_nce": "InfoNCE",
+    "simcse": "SimCSE",
+    "listnet": "ListNet",
+    "listmle": "ListMLE",
+    "mse": "MSE",
+    "l1": "L1",
+}
+NAMES |= {"translated_relu": "Translated ReLU", "smooth_k2": "Smooth K2", "cross_entropy": "cross entropy"}
+NAMES |= {"cosine_mse": "cosine MSE", "soft_spearman": "soft Spearman", "pearson_ranks": "Pearson on ranks"}
+NAMES |= {"pearson": "Pearson", "cosent": "CoSENT", "angle": "AnglE", "kendall": "Kendall", "ccc": "CCC"}
+NAMES |= {"rank_n_contrast": "Rank-N-Contrast"}
 
 
 class Look(NamedTuple):
@@ -28,6 +41,10 @@ class Look(NamedTuple):
     color: str
     marker: str
     line: str | tuple[int, tuple[float, ...]]
+
+
+PUBLISHED = "paper: "
+"""A series whose name begins so was printed by somebody else: its markers are hollow."""
 
 
 # Okabe and Ito's palette, dark and light in turn so that neighbours differ in grey too.
@@ -77,7 +94,18 @@ _RC: Any = {
 }
 
 P = ParamSpec("P")
-T = TypeVar("T")
+
+
+class Drawing(NamedTuple):
+    """What a figure was drawn from, so that it can be drawn again: the plot's name, its table and its options."""
+
+    plot: str
+    frame: pd.DataFrame
+    options: Mapping[str, Any]
+
+
+DRAWINGS: WeakKeyDictionary[Figure, Drawing] = WeakKeyDictionary()
+"""Of every figure that one plot made by itself."""
 
 
 @contextmanager
@@ -92,13 +120,18 @@ def paper_style() -> Iterator[None]:
         yield
 
 
-def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """A plot that draws in `paper_style` wherever it is called."""
+def styled(draw: Callable[P, Axes]) -> Callable[P, Axes]:
+    """A plot that draws in `paper_style` wherever it is called, and whose own figure can be drawn again."""
 
     @functools.wraps(draw)
-    def inside(*args: P.args, **options: P.kwargs) -> T:
+    def inside(*args: P.args, **options: P.kwargs) -> Axes:
         with paper_style():
-            return draw(*args, **options)
+            ax = draw(*args, **options)
+        page = ax.get_figure(root=True)
+        if page is not None and len(args) == 1 and isinstance(args[0], pd.DataFrame) and options.get("ax") is None:
+            given = {name: value for name, value in options.items() if name != "ax"}
+            DRAWINGS[page] = Drawing(draw.__name__, args[0].copy(), given)
+        return ax
 
     return inside
 
@@ -121,6 +154,17 @@ def checked(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
             for row in frame.index[~np.isfinite(frame[name].astype(float))]:
                 raise ValueError(f"{name} of row {row!r} is undefined: leave that row out and say so in the text")
     return frame
+
+
+def marks(series: Hashable, look: Look) -> dict[str, Any]:
+    """How a series' markers are filled and edged: hollow where somebody else printed it.
+
+    >>> marks("paper: SimCSE", LOOKS[0])["markerfacecolor"], marks("minilm", LOOKS[0])["markerfacecolor"]
+    ('white', '#0072B2')
+    """
+    if str(series).startswith(PUBLISHED):
+        return {"markerfacecolor": "white", "markeredgecolor": look.color, "markeredgewidth": 0.7, "markersize": 3.8}
+    return {"markerfacecolor": look.color, "markeredgecolor": "white", "markeredgewidth": 0.3, "markersize": 4.5}
 
 
 def named(label: Hashable) -> str:

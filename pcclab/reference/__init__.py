@@ -12,6 +12,7 @@ of a data set hold only their scores and ranks, with rows such as "query 1 / tar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -60,3 +61,28 @@ def cells(paper: str, *, table: str | None = None) -> pd.DataFrame:
     numbers = pd.to_numeric(frame["value"], errors="coerce")
     words = numbers.isna() & (frame["value"] != "-")
     return frame if words.any() else frame.assign(value=numbers)
+
+
+def printed(paper: str, table: str, names: Mapping[str, str]) -> pd.DataFrame:
+    """Some rows of a table of scores, tidy, under the names a figure calls them.
+
+    Args:
+        paper, table: as in `cells`.
+        names: the paper's name of a row to the figure's.
+
+    Returns:
+        Columns task ("sts12" to "sickr", or "Avg."), name and value.
+
+    Raises: ValueError as `cells`, and for a row that the table has not.
+
+    >>> list(printed("pcc-tuning", "2", {"Mistral-7b / Pcc-tuning": "paper: keep"}).iloc[-1])
+    ['Avg.', 'paper: keep', 90.61]
+    """
+    found = cells(paper, table=table)
+    if absent := set(names) - set(found["row"]):
+        raise ValueError(
+            f"table {table} of {paper} has no row {min(absent)!r}: there are {list(found['row'].unique())}"
+        )
+    kept = found[found["row"].isin(list(names))]
+    task = kept["column"].where(kept["column"] == "Avg.", kept["column"].str.replace("-", "").str.lower())
+    return kept.assign(task=task, name=kept["row"].map(names))[["task", "name", "value"]].reset_index(drop=True)

@@ -8,6 +8,7 @@ import logging
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 from pcclab.training import teachers  # noqa: E402
+from pcclab.training.costs import Cost, apart, cost, peak  # noqa: E402
 from pcclab.training.first_step import first_step  # noqa: E402
 from pcclab.training.frozen import Projected, Remembered, fit_frozen  # noqa: E402
 from pcclab.training.history import History  # noqa: E402
@@ -17,15 +18,19 @@ from pcclab.training.teachers import Teachers  # noqa: E402
 from pcclab.training.trainer import fit  # noqa: E402
 
 __all__ = [
+    "Cost",
     "FitSettings",
     "History",
     "Objective",
     "Projected",
     "Remembered",
     "Teachers",
+    "apart",
     "bind",
+    "cost",
     "first_step",
     "fit",
     "fit_frozen",
+    "peak",
     "teachers",
 ]

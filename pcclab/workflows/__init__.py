@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pcclab.workflows.ablations import SECTIONS, ablate
+from pcclab.workflows.ablations import SECTIONS, ablate, by_setting
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
+from pcclab.workflows.costs import RECIPES, measure_costs, ratios
 from pcclab.workflows.exporting import card, export
 from pcclab.workflows.geometry import Geometry, geometry, other_models
-from pcclab.workflows.grid import Cell, grid
+from pcclab.workflows.grid import Cell, by_task, grid
 from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
@@ -21,6 +22,7 @@ __all__ = [
     "METHODS",
     "PAIR_LOSSES",
     "PRINTED",
+    "RECIPES",
     "SECTIONS",
     "Bench",
     "Cell",
@@ -30,6 +32,8 @@ __all__ = [
     "Trial",
     "ablate",
     "by_part",
+    "by_setting",
+    "by_task",
     "card",
     "choices",
     "export",
@@ -43,12 +47,14 @@ __all__ = [
     "load_student",
     "load_teachers",
     "looked",
+    "measure_costs",
     "other_models",
     "paired",
     "race",
     "race_of",
     "rankcse",
     "rated",
+    "ratios",
     "relations",
     "stage2_looks",
     "standing",

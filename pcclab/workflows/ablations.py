@@ -48,6 +48,35 @@ def ablate(section: str, p: ComparisonParameters, folder: Path, shared: dict[Any
     return frame
 
 
+LABELS: dict[str, tuple[str, ...]] = {
+    "prompts": ("backbone", "prompt"),
+    "batch size": ("batch_size",),
+    "slope and threshold": ("objective", "k", "x0"),
+    "concatenation": ("features",),
+    "terms": ("method",),
+    "teachers": ("teacher", "objective"),
+    "temperatures": ("objective", "tau2", "tau3"),
+}
+"""What varies in each section."""
+
+
+def by_setting(section: str, frame: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """A section's table by setting, for a result: mean and deviation over seeds, and the head's mean where it has one.
+
+    >>> rows = pd.DataFrame({"batch_size": [16, 16], "average": [78.0, 79.0]})
+    >>> by_setting("batch size", rows)["16"]["mean"]
+    78.5
+    """
+    found: dict[str, dict[str, float]] = {}
+    for label, rows in frame.groupby(list(LABELS[section]), sort=False, dropna=False):
+        name = " / ".join(f"{word}" for word in label if not pd.isna(word))
+        told = rows["average"].agg(["mean", "std", "count"]).rename({"std": "deviation", "count": "seeds"})
+        if "head average" in rows:
+            told["head"] = rows["head average"].mean()
+        found[name] = {str(key): float(value) for key, value in told.dropna().items()}
+    return found
+
+
 Planned = list[tuple[Bench, Trial, dict[Any, Any]]]
 
 

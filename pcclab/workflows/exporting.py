@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pcclab import data
-from pcclab.encoders import interchange
-from pcclab.parameters import load_file
+from pcclab.encoders import CausalEncoder, Encoder, interchange
+from pcclab.encoders.prompts import SLOT, fill
+from pcclab.parameters import nearest_set
 from pcclab.runs import Run
 from pcclab.workflows.judging import judge
 from pcclab.workflows.judging_units import Rows
@@ -21,11 +22,12 @@ RATED = "STS-B train and SICK-R train"
 UNRATED = "none: no rated pair is trained on"
 TOLD: dict[str, tuple[str, str]] = {
     "02_stage1_contrastive": ("triplets of NLI", "InfoNCE with hard negatives, temperature {temperature}"),
-    "03_stage2_pcc_tuning": (RATED, "Pearson's correlation, 1 - r"),
+    "03_stage2_pcc_tuning": (RATED, "{loss}"),
     "06_regression": (f"NLI pairs, then {RATED}", "a regression head: {objectives} {scratch}"),
     "07_rankcse": ("unlabelled sentences", "RankCSE: {methods}"),
 }
 """Notebook -> what its encoders are trained on, and by which objective, with parameters in braces."""
+WORDED = {"pearson": "Pearson's correlation, 1 - r"}
 
 
 def export(
@@ -49,14 +51,36 @@ def export(
 
     Raises: ValueError for first-last pooling, which sentence-transformers does not have; as `judge`.
     """
-    encoder = model.load(**(options or {}))
+    encoder = whole(model.load(**(options or {})), lambda: model.load(**{**(options or {}), "quantization": "none"}))
     interchange.refuse(encoder.settings)
     where = source if source is not None else model.run.parameters.source if model.run is not None else None
     rows = {} if where is None else judge(encoder, root, source=where, only=("sts",), tell=tell)["sts"].rows
     told = (
         facts(model.run) if model.run is not None else {"base model": str(model.place), "training": "none by this lab"}
     )
+    told = {**told, **reads(encoder)}
     return encoder.to_sentence_transformer(folder, card=sheet(told, rows, data.describe(where) if rows else ""))
+
+
+def whole(encoder: Encoder, again: Callable[[], Encoder]) -> Encoder:
+    """The encoder as one model: an adapter is added into weights that are not quantised, for which `again` loads it."""
+    if not isinstance(encoder, CausalEncoder) or encoder.settings.adapter is None:
+        return encoder
+    plain = encoder if encoder.settings.quantization == "none" else again()
+    return plain.merged() if isinstance(plain, CausalEncoder) else plain
+
+
+def reads(encoder: Encoder) -> dict[str, str]:
+    """What a card says of how the encoder reads a sentence; nothing where there is nothing but tokens."""
+    template = getattr(encoder.settings, "template", "")
+    if not template:
+        return {}
+    filled, most = fill(template, SLOT), encoder.settings.max_tokens
+    return {
+        "template": f"`{filled}`, which the tokenizer fills by itself: give it bare sentences",
+        "long sentences": f"in pcclab cut after {most} tokens with the template left whole, elsewhere never cut, so "
+        "that one beyond the model's positions loses the template's end",
+    }
 
 
 def card(name: str, told: Mapping[str, Any], rows: Rows, source: str) -> str:
@@ -114,7 +138,9 @@ def facts(run: Run) -> dict[str, Any]:
         "data": f"{trained if rated or RATED not in trained else 'NLI pairs'}, source {values['source']}"
         + _fingerprints(used),
         "leakage": _leakage(values.get("leakage", "filter")) if rated else UNRATED,
-        "objective": objective.format(**{name: _listed(value) for name, value in values.items()}).strip(),
+        "objective": objective.format(
+            **{name: WORDED.get(t := _listed(value), t) for name, value in values.items()}
+        ).strip(),
         "seeds": _listed(seeds),
         "training": f"learning rate {values['learning_rate']:g}, batch {values['batch_size']}, {values['epochs']:g} "
         f"epochs, {values['max_tokens']} tokens",
@@ -128,15 +154,8 @@ def command(run: Run) -> str:
 
     Raises: FileNotFoundError where the checkout has no set of the notebook.
     """
-    mine = run.parameters.model_dump(mode="json")
-    changes: dict[str, list[str]] = {}
-    for file in sorted((run.root / "parameters" / run.notebook).glob("*.yaml")):
-        theirs = load_file(run.notebook, file).model_dump(mode="json")
-        changes[file.stem] = [f"{name}={_listed(value, ',')}" for name, value in mine.items() if value != theirs[name]]
-    if not changes:
-        raise FileNotFoundError(f"no sets in {run.root / 'parameters' / run.notebook}: run from a checkout")
-    nearest = min(changes, key=lambda name: len(changes[name]))
-    words = [f"-p {shlex.quote(change)}" for change in changes[nearest]]
+    nearest, changes = nearest_set(run.root, run.notebook, run.parameters)
+    words = [f"-p {shlex.quote(change)}" for change in changes]
     return " ".join([f"./lab run {run.notebook[:2]} --set {nearest}", *words])
 
 

@@ -90,6 +90,16 @@ def flat(cell: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
+def by_task(cells: pd.DataFrame, by: str) -> dict[str, dict[str, list[float]]]:
+    """Test scores of a grid by method and task, for a result: the mean over seeds and, of several, the deviation."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for method, rows in cells.groupby(by, sort=False):
+        tests = rows[[column for column in rows if column.startswith("tests/")]].dropna(axis=1)
+        ends = tests.agg(["mean", "std"]).dropna()
+        found[str(method)] = {column.removeprefix("tests/"): list(ends[column]) for column in ends}
+    return found
+
+
 def told(results: Results) -> dict[str, Any]:
     """Scores of the tasks and their average, for a cell."""
     return {name: score for name, score in results.to_dict().items() if name != "average_without_sickr"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pcclab import encoders, files, runs
-from pcclab.parameters import load_file
+from pcclab.parameters import load_recorded
 from pcclab.parameters.places import speaks_of_a_run
 from pcclab.runs import Run
 
@@ -78,7 +78,7 @@ def trained(root: Path, *, source: str | None = None) -> dict[str, Model]:
             if not file.is_file() or not files.is_complete(folder / WEIGHTS):
                 continue
             try:
-                run = Run(notebook, load_file(notebook, file), root)
+                run = Run(notebook, load_recorded(notebook, file), root)
             except ValueError:
                 continue  # a run of an older version, whose parameters mean nothing now
             if run.folder == folder.parent and run.finished and source in (None, run.parameters.source):
@@ -100,6 +100,7 @@ def _complete(run: Run, place: str) -> Run:
 def _of(run: Run) -> Model:
     title, says = TRAINED[run.notebook]
     values = run.parameters.model_dump()
+    says += tuple(name for name, usual in run.parameters.LATER.items() if values[name] != usual)
     told = [str(entry) for name in says for entry in _entries(values[name])]
     seed = int(_entries(values.get("seeds", values["seed"]))[0])
     return Model(" ".join([title, *told]), run.folder / "checkpoints" / WEIGHTS, run, seed)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -126,11 +130,42 @@ def test_first_last_pooling_stays_here_and_leaves_nothing_behind(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_template_is_not_left_out_in_silence(tmp_path):
-    prompted = encoders.load("tiny-opt", prompt="STH")
-    with pytest.raises(ValueError, match="has a template, which an export would leave out"):
-        prompted.to_sentence_transformer(tmp_path / "new" / "out")
+TEMPLATES = ["EOL", "STH", "Say [X] in a word:", "A word for [X]", ""]
+
+
+@pytest.mark.parametrize("family", ["tiny-llama", "tiny-mistral", "tiny-opt", "tiny-gemma"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_prompted_model_reads_the_same_there_and_back(tmp_path, family, template):
+    encoder = encoders.load(family, prompt=template)
+    texts = ["a wren", "It rained.", 'quotes "and" lines\nof two', "x " * 60, "a bird \N{BIRD}"]
+    ours = encoder.encode(texts, normalize=True)
+    folder = encoder.to_sentence_transformer(tmp_path / "out")
+    there = SentenceTransformer(str(folder), device="cpu")
+    np.testing.assert_allclose(there.encode(texts), ours, atol=1e-5)
+    again = encoders.load(folder)
+    assert (again.settings.template, again.settings.pooling) == (template, "last")
+    assert again.tokenize(texts, max_tokens=200) == encoder.tokenize(texts, max_tokens=200)
+    np.testing.assert_allclose(again.encode(texts, normalize=True), ours, atol=1e-6)
+    plain = encoders.load(folder, prompt="")
+    assert (np.abs(plain.encode(texts, normalize=True) - ours).max() > 1e-3) == bool(template)
+
+
+def test_an_adapter_is_merged_before_it_leaves(tmp_path):
+    adapted = encoders.load("tiny-llama", prompt="SUM", adapter={"rank": 4})
+    with pytest.raises(ValueError, match="has an adapter, which an export would leave out: merge it first"):
+        adapted.to_sentence_transformer(tmp_path / "new" / "out")
     assert not (tmp_path / "new").exists()
+    ours = adapted.encode(TEXTS[:3], normalize=True)
+    there = SentenceTransformer(str(adapted.merged().to_sentence_transformer(tmp_path / "out")), device="cpu")
+    np.testing.assert_allclose(there.encode(TEXTS[:3]), ours, atol=1e-5)
+
+
+def test_a_family_whose_tokenizer_is_built_anew_keeps_its_template_here(tmp_path):
+    """transformers takes Qwen2's own class for this model whatever the folder says, and it drops the normaliser."""
+    prompted = encoders.load("tiny-qwen", prompt="EOL")
+    with pytest.raises(ValueError, match=r"Qwen2Tokenizer, which others take .* reads 'It rained.' as 'It rained.'"):
+        prompted.to_sentence_transformer(tmp_path / "new" / "out")
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_files_are_of_the_form_that_every_version_reads(tmp_path):
@@ -142,3 +177,27 @@ def test_files_are_of_the_form_that_every_version_reads(tmp_path):
         "Pooling",
         "Normalize",
     ]
+
+
+def cached(home, name, folder):
+    """A hub cache that holds a model as the hub's own client lays it down."""
+    place = home / "hub" / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    shutil.copytree(folder, place / "snapshots" / ("0" * 40))
+
+
+LOOK = """
+import sys
+from pcclab import encoders
+encoder = encoders.load("someone/model")
+print(encoder.settings.pooling, encoder.settings.max_tokens, encoder.dim, encoder.settings.revision)
+"""
+
+
+def test_a_hub_model_is_read_with_the_pooling_and_layers_it_declares(tmp_path):
+    _, encoder = with_dense(tmp_path / "theirs", Dense(64, 8))
+    cached(tmp_path / "home", "someone/model", encoder.to_sentence_transformer(tmp_path / "out"))
+    offline = {**os.environ, "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", LOOK], env=offline, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["cls", str(encoder.settings.max_tokens), "8", "0" * 40], done.stderr

@@ -95,3 +95,16 @@ def test_what_cannot_be_exported_is_told_before_it_is_judged(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="first-last pooling is unknown to sentence-transformers"):
         exported("tiny", tmp_path, source="synthetic", options={"pooling": "first-last"})
     assert not (runs.root() / "runs" / "evaluations").exists()
+
+
+@pytest.mark.parametrize("quantization", ["none", "nf4"])
+def test_a_language_model_leaves_as_one_model_that_fills_its_template(tmp_path: Path, quantization: Any) -> None:
+    made = encoders.load("tiny-llama", prompt="SUM", adapter={"rank": 4}, quantization=quantization)
+    folder, told = exported(str(made.save(tmp_path / "made")), tmp_path)
+    assert '- **template**: `This sentence : "[X]" can be summarized as`, which the tokenizer fills by itself' in told
+    assert "- **long sentences**: in pcclab cut after" in told
+    from sentence_transformers import SentenceTransformer
+
+    whole = encoders.load(tmp_path / "made", quantization="none").encode(["a wren"], normalize=True)
+    there = SentenceTransformer(str(folder), device="cpu").encode(["a wren"])
+    np.testing.assert_allclose(there, whole, atol=1e-5)
