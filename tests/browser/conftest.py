@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -191,9 +192,13 @@ class Notebook:
                     found += [f"cell {number}: widget: {told}" for told in self._broken_widgets(number)]
         return found
 
-    def _broken_widgets(self, number: int) -> list[str]:
-        """What the widgets of a cell show in place of themselves; a cell out of sight is not drawn, so go there."""
+    def go_to(self, number: int) -> None:
+        """Scroll to a cell: one that is out of sight is not drawn."""
         self.page.evaluate(f"() => window.jupyterapp.shell.currentWidget.content.scrollToItem({number}, 'start')")
+
+    def _broken_widgets(self, number: int) -> list[str]:
+        """What the widgets of a cell show in place of themselves."""
+        self.go_to(number)
         cell = self.page.locator(f".jp-Cell[data-windowed-list-index='{number}']")
         try:
             cell.locator(".jupyter-widgets").first.wait_for(state="attached", timeout=20_000)
@@ -202,25 +207,36 @@ class Notebook:
         bad = cell.locator(".jupyter-widgets-error-widget, .jupyter-widgets [role=alert]")
         return [str(text)[:300] for text in bad.all_inner_texts()]
 
+    def view(self, name: str) -> Any:
+        """A view under sliders, in sight."""
+        call = re.compile(rf"explore\((widgets\.)?{name}\b")
+        self.go_to(next(number for number, cell in enumerate(self.cells()) if call.search("".join(cell["source"]))))
+        found = self.page.locator(f".pcclab-view-{name}")
+        found.scroll_into_view_if_needed()
+        return found
+
     def said(self, view: str) -> str:
         """What a view says in words below its picture."""
-        return str(self.page.locator(f".pcclab-view-{view} .pcclab-said").inner_text())
+        return str(self.view(view).locator(".pcclab-said").inner_text())
+
+    def wait_for(self, view: str, until: str, *, seconds: float = 20) -> None:
+        """Wait until a view says `until`."""
+        self.page.wait_for_function(
+            "([said, until]) => document.querySelector(said).innerText.includes(until)",
+            arg=[f".pcclab-view-{view} .pcclab-said", until],
+            timeout=1000 * seconds,
+        )
 
     def move(self, view: str, slider: str, *, steps: int = 1, until: str, seconds: float = 20) -> None:
         """Move a slider of a view by keyboard and wait until the view says `until` and shows another picture."""
-        whole = self.page.locator(f".pcclab-view-{view}")
-        whole.scroll_into_view_if_needed()
+        whole = self.view(view)
         picture = whole.locator(".pcclab-picture")
         drawn = picture.get_attribute("src")
         handle = whole.locator(f".pcclab-{slider} .noUi-handle")
         handle.focus()
         for _ in range(abs(steps)):
             handle.press("ArrowRight" if steps > 0 else "ArrowLeft")
-        self.page.wait_for_function(
-            "([said, until]) => document.querySelector(said).innerText.includes(until)",
-            arg=[f".pcclab-view-{view} .pcclab-said", until],
-            timeout=1000 * seconds,
-        )
+        self.wait_for(view, until, seconds=seconds)
         assert picture.get_attribute("src") != drawn, "the words changed and the picture did not"
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 

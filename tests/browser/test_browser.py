@@ -14,7 +14,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 EVERY = sorted(path.stem for path in (CHECKOUT / "notebooks").glob("*.ipynb"))
-QUICK = ("01_ceiling",)
+QUICK = ("01_ceiling", "11_playground")
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
@@ -28,6 +28,22 @@ def test_the_ceiling_runs_and_its_slider_draws_anew(opened: Any, server: Any) ->
     # The notebook ran in this checkout, by its own parameters.
     (result,) = (server.root / "runs" / "01_ceiling").glob("*/result.json")
     assert json.loads(result.read_text(encoding="utf8"))["ceiling"]["paper"] == 0.875
+
+
+def test_the_playgrounds_views_draw_anew_and_train_on_demand(opened: Any) -> None:
+    with opened("11_playground") as notebook:
+        notebook.run_all(seconds=240)
+        assert notebook.faults() == []
+        notebook.move("ceiling", "levels", until="6 levels at best: 0.9860")
+        assert "24.1 % of its pull on the outlier" in notebook.said("rivals")
+        notebook.move("rivals", "outlier", steps=-10, until="Pearson 0.9")
+        typed = notebook.view("sentences").locator(".pcclab-second input")
+        typed.fill(notebook.view("sentences").locator(".pcclab-first input").input_value())
+        typed.press("Enter")
+        notebook.wait_for("sentences", "minilm: cosine 1.000")
+        notebook.view("stage2").locator(".pcclab-run").press("Enter")
+        notebook.wait_for("stage2", "10 steps in", seconds=120)
+        assert notebook.faults() == []
 
 
 def test_the_kernel_is_the_environments_and_finds_the_checkout(opened: Any, server: Any, checkout: Path) -> None:
