@@ -80,9 +80,8 @@ def error_panels(frame: pd.DataFrame, *, gold: float, threshold: float, labels: 
     Returns: the left one of two Axes.
     """
     left, right = _panels(2.0, [(0.42, 3.05), (3.65, TEXT - 0.05)], top=0.22)
-    for ax, value in ((left, "loss"), (right, "gradient")):
-        error_curves(frame, ax, value=value, gold=gold, threshold=threshold, labels=labels)
-        ax.set_xlabel("prediction")
+    error_curves(frame, left, value="loss", gold=gold, threshold=threshold, labels=labels)
+    error_curves(frame, right, value="gradient", gold=gold, threshold=threshold, labels=labels)
     legend = right.get_legend()
     assert legend is not None
     legend.remove()

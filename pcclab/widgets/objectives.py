@@ -63,8 +63,8 @@ def errors(
     Raises: ValueError for a threshold above half the spacing.
     Source: STS-Regression, equations 1 and 2 and section 3.3.
     """
-    given = {"slope": slope, "relu_slope": relu_slope, "threshold": threshold, "spacing": spacing, "label": label}
-    points = error_points(**given, ends=ends)
+    points = error_points(slope=slope, relu_slope=relu_slope, threshold=threshold, spacing=spacing, label=label,
+                          ends=ends)  # fmt: skip
     gold = label * spacing
     last = points[points["prediction"] == points["prediction"].max()]
     said = "; ".join(f"{row.loss_name}: {row.loss:.3g} with gradient {row.gradient:.3g}" for row in last.itertuples())
@@ -100,8 +100,8 @@ def list_points(
     target = torch.tensor(np.asarray(teacher[row, others], dtype=np.float32))[None]
     positive = torch.zeros_like(with_view)
     positive[0, 0] = 1.0
-    tempered = {"student_temperature": student_temperature, "teacher_temperature": teacher_temperature}
-    whole = {"student_temperature": temperature, "teacher_temperature": 1e-3, "positive": "keep"}
+    tempered: dict[str, Any] = {"student_temperature": student_temperature, "teacher_temperature": teacher_temperature}
+    whole: dict[str, Any] = {"student_temperature": temperature, "teacher_temperature": 1e-3, "positive": "keep"}
     terms: dict[str, Callable[[Any], Any]] = {
         "InfoNCE": lambda s: losses.listnet(s, positive, **whole),
         "ListNet": lambda s: losses.listnet(s[:, 1:], target, **tempered),
@@ -162,7 +162,7 @@ def bent_points(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A scatter of similarities over ratings, bent, noisy and with one pair astray, and how the losses see it.
 
-    Args: as `rivals`.
+    Args: as `rivals`; every loss is taken, whichever is named.
     Returns: columns gold, similarity, outlier (true for one pair) and a pull a loss, minus its gradient; and columns
         loss_name, loss and share: of all the pulls' sizes the part that is the outlier's.
     """
@@ -179,13 +179,13 @@ def bent_points(
     rows = []
     for name in RIVALS:
         scores = torch.tensor(similarity, dtype=torch.float32, requires_grad=True)
-        loss = losses.by_name(name)(scores, torch.tensor(gold, dtype=torch.float32))
-        loss.backward()
+        cost = losses.by_name(name)(scores, torch.tensor(gold, dtype=torch.float32))
+        cost.backward()
         assert scores.grad is not None
         pull = -scores.grad.numpy()
         scatter[name] = pull
         total = float(np.abs(pull).sum())
-        rows.append((name, float(loss.detach()), float(abs(pull[astray])) / total if total else 0.0))
+        rows.append((name, float(cost.detach()), float(abs(pull[astray])) / total if total else 0.0))
     return scatter, pd.DataFrame(rows, columns=["loss_name", "loss", "share"])
 
 
