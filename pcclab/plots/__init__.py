@@ -1,7 +1,7 @@
 """The lab's figures: a tidy table in, Axes out; nothing here loads data or a model.
 
-Every plot draws in `paper_style` on the Axes it is given, or on a new figure of its own at a printed width, and leaves
-pyplot alone.
+Every plot draws in `paper_style` on the Axes it is given as `ax`, or on a new figure of its own at a printed width, and
+leaves pyplot alone.
 """
 
 from __future__ import annotations
