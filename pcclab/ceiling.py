@@ -61,6 +61,7 @@ def levels(m: SupportsIndex, *, formula: Formula = "midrank") -> float:
 
     .. math:: \rho_{midrank} = \sqrt{1 - 1/m^2}, \qquad \rho_{paper} = 1 - \frac{1}{2 m^2}
 
+    Args: m: number of levels; formula: for ties ("midrank") or the paper's, without ("paper").
     Raises: ValueError when `m` is below 2.
     Source: Pcc-tuning, equation 7, is m = 2 by "paper"; the others follow in the same way.
     Relations: `from_shares` with m equal shares; equal ones are best because :math:`\sum p_j^3` is convex.
@@ -79,6 +80,7 @@ def from_shares(shares: ArrayLike, *, formula: Formula = "midrank") -> float:
 
     Args:
         shares: (levels,) positive, with sum 1; for two levels :math:`1 - p^3 - (1 - p)^3 = 3 p (1 - p)`.
+        formula: as `levels`.
     Raises: ValueError when fewer than two shares are given, one is not positive or the sum is not 1.
 
     >>> round(from_shares([0.2, 0.8]), 4), round(from_shares([0.2, 0.8], formula="paper"), 4)
@@ -145,7 +147,7 @@ def on_gold(gold: ArrayLike, levels: SupportsIndex = 2) -> Ceiling:
 
 
 def midranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Ranks from 1, equal values sharing the mean of theirs.
+    """Ranks from 1, equal values sharing the mean of theirs. Args: values: (n,) in any order.
 
     >>> midranks([3, 1, 3, 2]).tolist()
     [3.5, 1.0, 3.5, 2.0]
@@ -156,8 +158,7 @@ def midranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def spearman(similarity: ArrayLike, gold: ArrayLike) -> float:
-    """Spearman's correlation of scores and ratings: Pearson's on the mid-ranks of both.
-
+    """Spearman's correlation: Pearson's on the mid-ranks of both sides. Args: similarity, gold: (pairs,).
     Raises: ValueError when the sizes differ, a value is not finite, or one side is constant.
 
     >>> round(spearman([0, 0, 1, 1], [1, 2, 3, 4]), 4)

@@ -50,7 +50,7 @@ def start(
 
 
 def locate(notebook: str, parameters: Parameters) -> Run:
-    """The run of these parameters, begun or not; writes nothing."""
+    """The run of these parameters, begun or not; writes nothing. Args: notebook: its name; parameters: validated."""
     return Run(notebook, parameters, root())
 
 
@@ -67,7 +67,7 @@ def ensure(notebook: str, parameters_file: str | os.PathLike[str]) -> Run:
 
 
 def spoken(place: str) -> Run:
-    """The run that is spoken of as `pcclab run` takes it, such as "03 real leakage=keep"; writes nothing.
+    """The run that is spoken of as `pcclab run` takes it; writes nothing. Args: place: such as "03 real leakage=keep".
 
     Raises: ValueError and FileNotFoundError where it names none.
     """

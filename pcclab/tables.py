@@ -140,6 +140,12 @@ def escaped(text: str) -> str:
 def interval(value: float, low: float, high: float, *, decimals: int = 2) -> str:
     """A difference with the ends of its interval, as a cell; without an end the difference alone.
 
+    Args:
+        value: the difference.
+        low: one end; NaN where there is none.
+        high: the other.
+        decimals: places after the point.
+
     >>> interval(5.137, 4.9, 5.377), interval(-0.2, math.nan, math.nan), interval(math.nan, 0, 1)
     ('+5.14 [+4.90, +5.38]', '-0.20', 'undefined')
     """

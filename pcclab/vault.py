@@ -95,7 +95,11 @@ def look(run: Run, encoder: Encoder, tests: Mapping[str, ScoredPairs]) -> Look:
 
 
 def looks(run: Run) -> dict[str, Any]:
-    """The looks a run has had at the tests, in the order in which they were taken."""
+    """The looks a run has had at the tests, in the order in which they were taken.
+
+    Args:
+        run: any run, begun or not.
+    """
     return dict(sheet.read(run.folder).get(PART, {}))
 
 

@@ -774,3 +774,30 @@ def test_learning_curves_draw_a_line_a_seed_and_refuse_more_settings_than_looks(
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
     with pytest.raises(ValueError, match="7 settings and 6 looks: draw them in several figures"):
         plots.learning_curves(trainings(7))
+
+
+class TestPublished:
+    """What a paper printed is told apart from what was measured."""
+
+    def test_hollow_marks_for_a_series_of_a_paper(self) -> None:
+        ours = ranks()
+        theirs = ours[ours["model"] == "minilm"].assign(model="paper: SimCSE", low=lambda part: part["value"])
+        ax = plots.rank_scores(pd.concat([ours, theirs.assign(high=theirs["value"])]), measure="kendall")
+        faces = {line.get_label(): line.get_markerfacecolor() for line in ax.lines}
+        assert faces["paper: SimCSE"] == "white" and faces["minilm"] != "white"
+
+    def test_a_paper_may_have_an_average_alone(self) -> None:
+        frame = scores().assign(run=lambda part: part["run"])
+        average = frame.groupby("run", as_index=False)["spearman"].mean().assign(task="Avg.")
+        paper = pd.DataFrame({"task": ["Avg."], "run": ["paper: keep"], "spearman": [90.61]})
+        ax = plots.stage_levels(pd.concat([frame, average, paper]))
+        assert "paper: keep 90.61" in words(ax)
+
+    def test_scores_of_other_encoders_stand_as_figures_beside_ours(self) -> None:
+        frame = race()
+        first = str(frame["loss"].iloc[0])
+        ax = plots.race_intervals(frame, published={"BERT-base": {first: 76.03}, "RoBERTa-base": {}})
+        told = words(ax)
+        assert {"ours", "BERT-base", "RoBERTa-base", "76.03"} <= set(told)
+        assert told.count("–") == 2 * frame["loss"].nunique() - 1
+        assert ax.get_xlim()[0] > 76.03  # not drawn on our axis

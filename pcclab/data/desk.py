@@ -60,6 +60,13 @@ def show(
 ) -> pd.DataFrame:
     """A few rows of a corpus, drawn with a seed, in their order; the index is the row's position.
 
+    Args:
+        name: of the corpus.
+        split: as `load` takes it.
+        source: as `load` takes it.
+        rows: how many, at least 1.
+        seed: which.
+
     Raises: ValueError when fewer than one row is asked for.
     """
     if rows < 1:

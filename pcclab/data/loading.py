@@ -74,6 +74,9 @@ def resolve(source: SourceLike = None) -> Place:
 def describe(source: SourceLike = None) -> str:
     """A short string that says what a source is, for printing beside results.
 
+    Args:
+        source: as `load` takes it.
+
     Example:
         >>> describe("synthetic")
         'synthetic data (generated, not a corpus)'
@@ -126,7 +129,11 @@ def load(name: str, *, split: str | None = None, source: SourceLike = None, revi
 
 
 def sts_tests(*, source: SourceLike = None) -> dict[str, ScoredPairs]:
-    """The test pairs of the seven tasks, in the papers' order."""
+    """The test pairs of the seven tasks, in the papers' order.
+
+    Args:
+        source: as `load` takes it.
+    """
     return {name: cast(ScoredPairs, load(name, split="test", source=source)) for name in STS_TASKS}
 
 

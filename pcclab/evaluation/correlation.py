@@ -22,6 +22,10 @@ def cosine(
     A sentence beside itself has cosine 1, which sums make 1 plus or minus 2e-16: ranked as they come, such pairs (65 of
     STS12's SMTeuroparl) would be ordered by rounding alone, and Spearman with them. To twelve decimals they tie.
 
+    Args:
+        first: embeddings of the pairs' first sentences.
+        second: of their second ones.
+
     Raises: ValueError naming the first row that is zero or not finite: it has no direction.
     """
     sides = [np.asarray(side, dtype=np.float64) for side in (first, second)]
@@ -39,6 +43,10 @@ def cosine(
 def spearman(similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " pairs"]) -> float:
     """Spearman's correlation as scipy and SentEval compute it: Pearson's on mid-ranks.
 
+    Args:
+        similarity: an encoder's scores.
+        gold: the ratings of the same pairs.
+
     Raises: Undefined when a side is constant or there are fewer than two pairs; ValueError on NaN or unequal lengths.
 
     >>> spearman(np.array([0.1, 0.4, 0.3]), np.array([0.0, 5.0, 2.0]))
@@ -49,7 +57,12 @@ def spearman(similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " 
 
 
 def pearson(similarity: Float[np.ndarray, " pairs"], gold: Float[np.ndarray, " pairs"]) -> float:
-    """Pearson's correlation; raises as `spearman` does."""
+    """Pearson's correlation; takes and raises what `spearman` does.
+
+    Args:
+        similarity: an encoder's scores.
+        gold: the ratings of the same pairs.
+    """
     check(similarity, gold)
     return _pearson(similarity, gold)
 

@@ -132,6 +132,7 @@ def uniformity(
 def anisotropy(vectors: Float[np.ndarray, "rows dim"]) -> Anisotropy:
     r"""Mean cosine of distinct rows, :math:`(\lVert \sum_i x_i \rVert^2 - n) / (n (n - 1))`, and the first component.
 
+    Args: vectors: embeddings, of any length.
     Raises: Undefined with fewer than two rows; ValueError for a row without direction.
     Source: Ethayarajh 2019 for the mean cosine.
 

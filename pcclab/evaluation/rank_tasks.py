@@ -148,7 +148,7 @@ def rank_pairs(
     more_than: int = 3,
     cache: str | os.PathLike[str] | None = None,
 ) -> RankResults:
-    """The same on tables already loaded, by the name of each."""
+    """`rank_tasks` on tables already loaded. Args: tables: by name; encoder, more_than, cache: as there."""
     lists = {name: queries(table, more_than=more_than) for name, table in tables.items()}
     texts = (text for rows in lists.values() for row in rows for text in (row.text, *row.partners))
     embedded = embed(encoder, texts, cache=cache)

@@ -67,19 +67,37 @@ def load_tasks(tasks: Sequence[str] | None, source: str | os.PathLike[str] | Non
 
 
 def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine) -> Results:
-    """The same on tables already loaded, by the name of each."""
+    """`sts` on tables already loaded.
+
+    Args:
+        encoder: anything with `encode`.
+        tables: the rated pairs, by the task's name.
+        score: as `similarities` takes it.
+    """
     return judged(similarities(encoder, tables, score=score), tables, encoder=str(encoder))
 
 
 def similarities(
     encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine
 ) -> dict[str, np.ndarray]:
-    """The score of each pair of each table, (pairs,) by the table's name; every distinct sentence is embedded once."""
+    """The score of each pair of each table, (pairs,) by the table's name; every distinct sentence is embedded once.
+
+    Args:
+        encoder: anything with `encode`.
+        tables: the rated pairs, by name.
+        score: takes both embeddings, (pairs, dim) each, and gives (pairs,).
+    """
     return {name: score(*sides) for name, sides in _sides(encoder, tables).items()}
 
 
 def judged(similarity: Mapping[str, np.ndarray], tables: Mapping[str, ScoredPairs], *, encoder: str = "") -> Results:
-    """The results of similarities that are there already, as `similarities` gives them."""
+    """The results of similarities that are there already.
+
+    Args:
+        similarity: (pairs,) for each name of `tables`, as `similarities` gives them.
+        tables: the rated pairs.
+        encoder: what the results are called.
+    """
     scored = {name: _score(similarity[name], table) for name, table in tables.items()}
     origin = dict.fromkeys(part.source for table in tables.values() for part in table.provenance)
     return Results(scored, encoder=encoder, source=", ".join(origin))

@@ -44,7 +44,13 @@ CATALOGUE: dict[str, Callable[..., Any]] = {
 
 
 def by_name(name: str) -> Callable[..., Any]:
-    """The loss of that name; an unknown one is refused with the nearest known names."""
+    """The loss of that name.
+
+    Args:
+        name: a key of CATALOGUE.
+
+    Raises: ValueError with the nearest known names for an unknown one.
+    """
     if name not in CATALOGUE:
         near = get_close_matches(name, CATALOGUE, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(near)}? " if near else ""

@@ -20,6 +20,7 @@ from pcclab.parameters.leakage import LeakageParameters
 from pcclab.parameters.paper import PaperParameters
 from pcclab.parameters.pcc_tuning import CeilingParameters, Stage1Parameters, Stage2Parameters
 from pcclab.parameters.places import notebook_named, parameter_file, words
+from pcclab.parameters.playground import PlaygroundParameters
 from pcclab.parameters.rank_tasks import RankTaskParameters
 from pcclab.parameters.transferring import TransferParameters
 from pcclab.values import read_assignments, read_yaml
@@ -35,12 +36,16 @@ MODELS: dict[str, type[Parameters]] = {
     "08_transfer": TransferParameters,
     "09_rank_tasks": RankTaskParameters,
     "10_leakage": LeakageParameters,
+    "11_playground": PlaygroundParameters,
     "12_paper": PaperParameters,
 }
 
 
 def model_of(notebook: str) -> type[Parameters]:
     """The model of a notebook's parameters.
+
+    Args:
+        notebook: name without `.ipynb`.
 
     Raises: ValueError naming the known notebooks where there is no such one.
     """
@@ -74,7 +79,15 @@ def validate(
 
 
 def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Parameters:
-    """A parameter file, validated; `overrides` replace single values, as papermill's `-p` does."""
+    """A parameter file, validated.
+
+    Args:
+        notebook: name without `.ipynb`.
+        path: of the YAML file.
+        overrides: values in place of the file's, as papermill's `-p` gives them.
+
+    Raises: ValueError and FileNotFoundError that name the file and the value.
+    """
     values, lines = read_yaml(path)
     given = dict(overrides or {})
     places = {**{name: f"{path}, line {line}" for name, line in lines.items()}, **dict.fromkeys(given, "-p")}
@@ -123,7 +136,14 @@ def _listed(value: Any) -> str:
 
 
 def read_overrides(notebook: str, texts: Iterable[str]) -> dict[str, Any]:
-    """`name=value` texts from a command line, as values for `load_file`'s overrides."""
+    """Texts from a command line, as values for `load_file`'s overrides.
+
+    Args:
+        notebook: name without `.ipynb`, whose parameters they are.
+        texts: each `name=value`, the value as YAML writes it.
+
+    Raises: ValueError for a text that is no assignment; names are checked by `load_file`.
+    """
     kinds = {name: field.annotation for name, field in model_of(notebook).model_fields.items()}
     lists = {name for name, kind in kinds.items() if get_origin(kind) is tuple}
     words = {name for name, kind in kinds.items() if kind is str or get_origin(kind) is Literal}
@@ -153,7 +173,11 @@ def identifier(notebook: str, parameters: Parameters, *, on: tuple[str, ...] = (
 
 
 def to_yaml(parameters: Parameters) -> str:
-    """The parameters as a YAML file that `load_file` reads back to the same."""
+    """The parameters as a YAML file that `load_file` reads back to the same.
+
+    Args:
+        parameters: validated ones.
+    """
     return str(yaml.safe_dump(parameters.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 

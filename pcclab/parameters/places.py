@@ -14,7 +14,11 @@ _SPOKEN = re.compile(r"\d\d\S*\s")
 
 
 def notebook_named(beginning: str, notebooks: Iterable[str]) -> str:
-    """The one notebook whose name begins so; a path of the notebook will do.
+    """The one notebook whose name begins so.
+
+    Args:
+        beginning: such as "03"; a path of the notebook will do.
+        notebooks: the names there are.
 
     Raises: ValueError where none or several do.
 
@@ -30,7 +34,13 @@ def notebook_named(beginning: str, notebooks: Iterable[str]) -> str:
 
 
 def parameter_file(root: Path, notebook: str, named: str) -> Path:
-    """The file of a notebook's set such as `real`, or the path that was given instead."""
+    """The file of a notebook's parameters.
+
+    Args:
+        root: the checkout.
+        notebook: name without `.ipynb`.
+        named: a set such as "real", or the path of a file, which is taken as it is.
+    """
     if "/" in named or named.endswith((".yaml", ".yml")):
         return Path(named)
     return root / "parameters" / notebook / f"{named}.yaml"

@@ -1,7 +1,7 @@
 """The lab's figures: a tidy table in, Axes out; nothing here loads data or a model.
 
-Every plot draws in `paper_style` on the Axes it is given, or on a new figure of its own at a printed width, and leaves
-pyplot alone.
+Every plot draws in `paper_style` on the Axes it is given as `ax`, or on a new figure of its own at a printed width, and
+leaves pyplot alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 from pcclab.plots.ceilings import ceiling_levels, ceiling_over_share, gold_ceilings, hardening, scorer_scatter
 from pcclab.plots.costs import cost_pairs
 from pcclab.plots.curves import learning_curves
-from pcclab.plots.explorations import bent_scatter, error_panels, list_pulls, scorer_ceilings
+from pcclab.plots.explorations import (
+    bent_scatter,
+    error_panels,
+    list_pulls,
+    live_curves,
+    scorer_ceilings,
+    seen_shares,
+)
 from pcclab.plots.geometry import cosine_groups, effective_levels, plane
 from pcclab.plots.leaks import chosen_steps, part_gains
 from pcclab.plots.objectives import ablation_lines, error_curves, race_intervals
@@ -35,6 +42,7 @@ __all__ = [
     "leakage_matrix",
     "learning_curves",
     "list_pulls",
+    "live_curves",
     "paper_style",
     "part_gains",
     "plane",
@@ -42,6 +50,7 @@ __all__ = [
     "rank_scores",
     "scorer_ceilings",
     "scorer_scatter",
+    "seen_shares",
     "similarity_by_gold",
     "stage_levels",
     "task_differences",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from pcclab.plots.ceilings import _FORMULAS
 from pcclab.plots.objectives import error_curves
-from pcclab.plots.style import GREY, HALO, LOOKS, PALE, TEXT, checked, styled
+from pcclab.plots.style import GREY, HALO, LOOKS, PALE, TEXT, checked, named, spread, styled
 
 
 def _panels(
@@ -80,9 +80,8 @@ def error_panels(frame: pd.DataFrame, *, gold: float, threshold: float, labels: 
     Returns: the left one of two Axes.
     """
     left, right = _panels(2.0, [(0.42, 3.05), (3.65, TEXT - 0.05)], top=0.22)
-    for ax, value in ((left, "loss"), (right, "gradient")):
-        error_curves(frame, ax, value=value, gold=gold, threshold=threshold, labels=labels)
-        ax.set_xlabel("prediction")
+    error_curves(frame, left, value="loss", gold=gold, threshold=threshold, labels=labels)
+    error_curves(frame, right, value="gradient", gold=gold, threshold=threshold, labels=labels)
     legend = right.get_legend()
     assert legend is not None
     legend.remove()
@@ -165,6 +164,65 @@ def bent_scatter(scatter: pd.DataFrame, shares: pd.DataFrame, *, loss: str) -> A
     right.set_yticks(rows, [name.replace("_", " ") for name in shares["loss_name"]])
     right.tick_params(axis="y", length=0)
     right.spines["left"].set_visible(False)
-    right.set(xlabel="% of its pull on the one pair", xlim=(0, max(30.0, 110 * shares["share"].max())))
+    right.set(xlabel="% of its pull on the one pair", xlim=(-1, max(30.0, 110 * shares["share"].max())))
     right.set_ylim(len(shares) - 0.5, -1.2)
+    return left
+
+
+@styled
+def seen_shares(frame: pd.DataFrame) -> Axes:
+    """What share of one test stands in each set, as whole pairs and by at least one sentence.
+
+    Args:
+        frame: columns train, level ("pair" or "sentence") and percent, the sets from above.
+    """
+    frame = checked(frame, "train", "level", "percent")
+    sets = list(frame["train"].unique())
+    (ax,) = _panels(0.65 + 0.19 * len(sets), [(1.2, TEXT - 0.45)])
+    kinds = (("sentence", "at least one sentence", LOOKS[1]), ("pair", "the same pair", LOOKS[0]))
+    for level, name, look in kinds:
+        part = frame[frame["level"] == level].set_index("train")["percent"].reindex(sets)
+        ax.plot(part, range(len(sets)), look.marker, color=look.color, label=name, zorder=2 if level == "pair" else 1,
+                markerfacecolor=None if level == "pair" else "white", markersize=4.5)  # fmt: skip
+        for row, value in enumerate(part):
+            left = level == "pair"
+            ax.annotate(f"{value:.1f}", (value, row), (-5 if left else 5, 0), textcoords="offset points", fontsize=7,
+                        ha="right" if left else "left", va="center_baseline", color=look.color,
+                        path_effects=HALO, annotation_clip=False)  # fmt: skip
+    ax.hlines(range(len(sets)), 0, 100, color=PALE, linewidth=0.6, zorder=0)
+    ax.set_yticks(range(len(sets)), [named(name) for name in sets])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set(xlabel="% of the test's pairs", xlim=(-6, 101), ylim=(len(sets) - 0.5, -0.5))
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+    return ax
+
+
+@styled
+def live_curves(frame: pd.DataFrame) -> Axes:
+    """A training on its way: the loss of each step, and the scores at each look.
+
+    Args:
+        frame: columns step, loss, dev and tests (Spearman x 100), NaN where one was not taken.
+
+    Returns: the left one of two Axes.
+    """
+    left, right = _panels(2.0, [(0.5, 3.0), (3.65, TEXT - 0.75)])
+    look = LOOKS[0]
+    part = frame.dropna(subset=["loss"])
+    left.plot(part["step"], part["loss"], linestyle=look.line, color=look.color)
+    left.set(xlabel="step", ylabel="training loss")
+    ends: dict[tuple[str, str], float] = {}
+    for name, text, look in (("dev", "clean pairs", LOOKS[0]), ("tests", "tests", LOOKS[1])):
+        part = frame.dropna(subset=[name])
+        right.plot(part["step"], part[name], linestyle=look.line, marker=look.marker, color=look.color)
+        if len(part):
+            ends[text, look.color] = float(part[name].iloc[-1])
+    right.margins(y=0.15)
+    low, high = right.get_ylim()
+    places = spread(list(ends.values()), 9 * (high - low) / (72 * 1.38))
+    for (text, color), value, place in zip(ends, ends.values(), places, strict=True):
+        right.annotate(f"{text} {value:.1f}", (1, place), (4, 0), xycoords=("axes fraction", "data"), fontsize=7,
+                       textcoords="offset points", va="center", color=color, annotation_clip=False)  # fmt: skip
+    right.set(xlabel="step", ylabel=r"Spearman's $\rho \times 100$", ylim=(low, high))
     return left

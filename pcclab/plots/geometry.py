@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -80,7 +80,9 @@ def plane(frame: pd.DataFrame, ax: Axes | None = None, *, labels: Sequence[str] 
 
 
 @styled
-def cosine_groups(frame: pd.DataFrame, ax: Axes | None = None, *, bins: int = 60) -> Axes:
+def cosine_groups(
+    frame: pd.DataFrame, ax: Axes | None = None, *, bins: int = 60, marks: Mapping[str, float] | None = None
+) -> Axes:
     """How the cosines lie in each group of ratings, a panel a model on the same axes: outline, median, quartiles.
 
     Every outline holds the same area, so a narrow group stands high. Scores of two values would be two spikes.
@@ -89,6 +91,7 @@ def cosine_groups(frame: pd.DataFrame, ax: Axes | None = None, *, bins: int = 60
         frame: columns model, group (an ordered category, or in the order to draw from below) and similarity.
         ax: where to draw a single model; without it a figure is made and the Axes of its first panel returned.
         bins: steps of each outline.
+        marks: a cosine of each model that is drawn across all groups, such as that of one pair.
 
     Raises: ValueError for several models on one Axes, and as every plot for a frame it cannot draw.
     Source: RankCSE, appendix E, figure 5.
@@ -125,6 +128,8 @@ def cosine_groups(frame: pd.DataFrame, ax: Axes | None = None, *, bins: int = 60
             first, middle, third = values.quantile([0.25, 0.5, 0.75])
             panel.plot([first, third], [row, row], color=INK, linewidth=1.6, solid_capstyle="butt", zorder=2)
             panel.plot(middle, row, "|", color=INK, markersize=6, markeredgewidth=1.2, zorder=2)
+        if marks is not None and model in marks:
+            panel.axvline(marks[model], color=LOOKS[1].color, linestyle=LOOKS[1].line, linewidth=1.2, zorder=3)
         panel.set_title(str(model), pad=2)
         panel.set_yticks(range(len(groups)), [str(group).replace("-", "–") for group in groups])
         panel.spines["left"].set_visible(False)

@@ -148,7 +148,8 @@ def ablation_lines(
         y: the score's column.
         by: the groups' column; None for one line.
         log: a logarithmic x axis.
-        xlabel: what the axis says instead of the column's name; `ylabel` likewise.
+        xlabel: what the axis says instead of the column's name.
+        ylabel: likewise.
 
     Raises: ValueError for a logarithmic axis of words or of values that are not positive.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, ParamSpec
@@ -93,6 +94,8 @@ _RC: Any = {
     "figure.constrained_layout.w_pad": 0.02,
 }
 
+_SETTINGS = threading.RLock()
+
 P = ParamSpec("P")
 
 
@@ -116,7 +119,8 @@ def paper_style() -> Iterator[None]:
     ...     matplotlib.rcParams["pdf.fonttype"]
     42
     """
-    with matplotlib.rc_context(_RC):
+    # matplotlib's settings are one for all threads, and a live training draws beside the sliders.
+    with _SETTINGS, matplotlib.rc_context(_RC):
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,7 +48,9 @@ class Loop(Trainer):
         development: Development | None,
         run: Run | None,
         ranks: Ranks,
+        live: Callable[[dict[str, Any]], bool] | None = None,
     ) -> None:
+        self.live = live
         self.encoder, self.bound, self.columns, self.settings = encoder, objective, columns, settings
         self.folder, self.development, self.run, self.ranks = folder, development, run, ranks
         self.lines: dict[int, dict[str, Any]] = {}
@@ -58,7 +61,9 @@ class Loop(Trainer):
             train_dataset=range(len(objective)),
             data_collator=lambda rows: {"rows": torch.tensor(rows)},
             callbacks=[
-                watch := rhythm.Rhythm(settings, look=development is not None, keep=run is not None, tell=ranks.leads)
+                watch := rhythm.Rhythm(
+                    settings, look=development is not None, keep=run is not None, tell=ranks.leads and live is None
+                )
             ],
         )
         self.remove_callback(PrinterCallback)
@@ -176,6 +181,10 @@ class Loop(Trainer):
         self.lines.setdefault(step, {"step": step}).update(metrics)
         if self.run is not None and self.ranks.leads:
             self.run.log(step, **metrics)
+        if self.live is not None and not self.live(dict(self.lines[step])):
+            self.control.should_training_stop = True
+            # A look at where it ends, unless this is one: without any there would be no step to choose.
+            self.control.should_evaluate = self.development is not None and "loss" in metrics
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         # Weights only: the Trainer would add a pickle of its arguments, which nobody here reads.

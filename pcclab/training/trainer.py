@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def fit(
     head: SiameseHead | None = None,
     teachers: Teachers | None = None,
     watched: dict[str, ScoredPairs] | None = None,
+    live: Callable[[dict[str, Any]], bool] | None = None,
 ) -> History:
     """Train an encoder in place, and leave it with the weights that were best on `dev`.
 
@@ -50,11 +52,15 @@ def fit(
         head: for losses on a head's judgement; trained in place with the encoder.
         teachers: for losses that follow a teacher's ranking.
         watched: tables by name that are scored beside `dev` at every look; the history tells, nothing is chosen by it.
+        live: is given the metrics of each step as they come, and says whether to go on; told not to, the training ends
+            after a last look. Only without a run: what a run keeps is a whole training.
 
     Raises: ValueError for parameters, tables or options that do not fit, a loss that is not finite, or a folder that
         holds another training; OSError when the disk has no room for the checkpoints. All but the loss are raised
         before the first step.
     """
+    if live is not None and run is not None:
+        raise ValueError(f"live may end a training early, and {run} keeps a whole one: leave live or run out")
     settings = FitSettings.of(parameters)
     objective = bind(table, loss, options, head=head, teachers=teachers)
     # Tokenised here, so that an empty text or one to be cut is told before anything else happens.
@@ -95,7 +101,7 @@ def fit(
                 for line in history.steps:
                     run.log(**line)
                 return history
-        return Loop(encoder, objective, columns, settings, folder, development, run, ranks).fit()
+        return Loop(encoder, objective, columns, settings, folder, development, run, ranks, live).fit()
 
 
 def _trained(folder: Path, encoder: Encoder, head: SiameseHead | None) -> History:

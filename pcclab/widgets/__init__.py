@@ -8,21 +8,34 @@ from __future__ import annotations
 
 from pcclab.widgets.ceilings import ceiling, ceiling_points
 from pcclab.widgets.controls import choices, linear, powers
-from pcclab.widgets.exploring import Explorer, explore
+from pcclab.widgets.exploring import Explorer, Shown, explore
+from pcclab.widgets.finished import browse, finished_runs
+from pcclab.widgets.live import Live
 from pcclab.widgets.objectives import bent_points, error_points, errors, list_points, lists, rivals
+from pcclab.widgets.stage2 import stage2
+from pcclab.widgets.texts import leaks, ledger, pair_cosines, sentences
 
 __all__ = [
     "Explorer",
+    "Live",
+    "Shown",
     "bent_points",
+    "browse",
     "ceiling",
     "ceiling_points",
     "choices",
     "error_points",
     "errors",
     "explore",
+    "finished_runs",
+    "leaks",
+    "ledger",
     "linear",
     "list_points",
     "lists",
+    "pair_cosines",
     "powers",
     "rivals",
+    "sentences",
+    "stage2",
 ]

@@ -79,9 +79,9 @@ def powers(low: float, high: float, told: str = "") -> Steps:
     return Steps(tuple(int(value) for value in values) if whole else tuple(values), told)
 
 
-def choices(values: Sequence[Any], told: str = "") -> Choice:
-    """A list of these."""
-    return Choice(tuple(values), told)
+def choices(values: Sequence[Any], told: str = "", *, value: Any = None) -> Choice:
+    """A list of these, which begins with `value`."""
+    return Choice(tuple(values), told, value)
 
 
 def forms(view: Callable[..., Any], controls: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

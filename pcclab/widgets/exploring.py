@@ -21,7 +21,7 @@ from pcclab.widgets.controls import SHOW, Steps, forms, widget
 SETTLE_SECONDS = 0.05
 """A slider on the move asks for many pictures: the last one is drawn once it has rested this long."""
 _DOTS_AN_INCH = 150  # on the screen; wider figures are fitted into a notebook's column
-_WIDEST = 640
+WIDEST = 640
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Shown:
     """What a view made: a picture or a page, and what it says in words.
 
     Attributes:
-        png: the figure's bytes, the same that a run's figures have; empty for a page.
-        page: HTML; empty for a picture.
+        png: the figure's bytes, the same that a run's figures have; empty where there is none.
+        page: HTML below it.
         width: of the picture on the screen.
         said: one sentence, which is also what a reader without the picture gets.
     """
@@ -41,11 +41,11 @@ class Shown:
     said: str = ""
 
 
-def shown(made: Figure | str) -> Shown:
-    """A figure, whose label is what it says, or a page of HTML."""
-    if isinstance(made, str):
-        return Shown(page=made)
-    width = min(_WIDEST, round(_DOTS_AN_INCH * made.get_figwidth()))
+def shown(made: Figure | Shown) -> Shown:
+    """A figure as it is shown; its label is what it says."""
+    if isinstance(made, Shown):
+        return made
+    width = min(WIDEST, round(_DOTS_AN_INCH * made.get_figwidth()))
     return Shown(png=figures.png(made), width=width, said=str(made.get_label()))
 
 
@@ -62,15 +62,16 @@ class Explorer:
 
     Attributes:
         view: the function.
-        moved: its values that can be moved, as they are now.
+        first: the values that can be moved, as they were given: a notebook's parameters.
+        moved: the same as they are now.
         now: what it made of them.
     """
 
-    def __init__(self, view: Callable[..., Figure | str], controls: dict[str, Any]) -> None:
+    def __init__(self, view: Callable[..., Figure | Shown], controls: dict[str, Any]) -> None:
         self.view = view
         self._forms, self._fixed = forms(view, controls)
-        self._first = {name: getattr(form, "value", form) for name, form in self._forms.items()}
-        self.moved = dict(self._first)
+        self.first = {name: getattr(form, "value", form) for name, form in self._forms.items()}
+        self.moved = dict(self.first)
         # Drawn here, outside every callback: a fault fails the cell.
         self.now = self.draw()
 
@@ -107,7 +108,7 @@ class Explorer:
     def reset(self, *_: Any) -> None:
         """Every value back to where the notebook's parameters have it."""
         for name, control in self.controls.items():
-            control.value = self._first[name]
+            control.value = self.first[name]
 
     def _buttons(self) -> list[Any]:
         import ipywidgets
@@ -148,19 +149,20 @@ class Explorer:
         text = html.escape(f"{type(error).__name__}: {error}")
         self._fault.value = f'<pre role="alert" style="color:#b00020;white-space:pre-wrap">{text}</pre>'
 
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
         data: dict[str, Any] = {"text/plain": self.now.said or repr(self)}
         metadata: dict[str, Any] = {}
         if self.now.png:
             data["image/png"] = base64.b64encode(self.now.png).decode("ascii")
             metadata["image/png"] = {"width": self.now.width, "alt": self.now.said}
-        if self.now.page:
-            data["text/html"] = self.now.page
         if in_a_notebook():
             # Beside the picture, which stays for readers of the saved notebook who have no kernel.
-            data.update(self.box._repr_mimebundle_())
-            data["text/plain"] = self.now.said or repr(self)
-        return data, metadata
+            data = {**self.box._repr_mimebundle_(), **data}
+        display(data, metadata=metadata, raw=True)
+        if self.now.page and not in_a_notebook():
+            display({"text/html": self.now.page, "text/plain": self.now.said}, raw=True)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in self.moved.items())
@@ -174,12 +176,12 @@ def in_a_notebook() -> bool:
     return hasattr(shell, "kernel") and interactive()
 
 
-def explore(view: Callable[..., Figure | str], /, **controls: Any) -> Explorer:
+def explore(view: Callable[..., Figure | Shown], /, **controls: Any) -> Explorer:
     """A view under sliders: as the last line of a cell it is shown.
 
     Args:
-        view: a pure function of keyword arguments to a `Figure`, whose label says in words what it shows, or to a page
-            of HTML. A slow one takes `show` as well and gets a Run and a Stop button (see `Live`).
+        view: a pure function of keyword arguments to a `Figure`, whose label says in words what it shows, or to what is
+            `Shown`. A slow one takes `show` as well and gets a Run and a Stop button (see `Live`).
         **controls: the first value of each of its parameters: a notebook's own, so that a slider at 16 and `-p rank 16`
             give the same picture. Where the parameter's annotation holds no form, a form may be given here:
             ``explore(draw, row=linear(0, 31))``. Tables and encoders are passed through.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,10 +38,7 @@ def error_points(
     given: dict[str, Any] = {"threshold": threshold, "interval": spacing, "label_range": (0.0, 2 * spacing)}
     rows = []
     for name, k in (("translated_relu", relu_slope), ("smooth_k2", slope)):
-
-        def cost(at: Any, of: Any, loss: Any = losses.by_name(name), k: float = k) -> Any:
-            return loss(at, of, slope=k, ends=ends, **given)
-
+        cost = partial(losses.by_name(name), slope=k, ends=ends, **given)
         prediction = x.clone().requires_grad_()
         # The loss is a mean: times their number, the gradient of each point is that of a pair alone.
         (cost(prediction, gold) * len(x)).backward()
@@ -65,8 +63,8 @@ def errors(
     Raises: ValueError for a threshold above half the spacing.
     Source: STS-Regression, equations 1 and 2 and section 3.3.
     """
-    given = {"slope": slope, "relu_slope": relu_slope, "threshold": threshold, "spacing": spacing, "label": label}
-    points = error_points(**given, ends=ends)
+    points = error_points(slope=slope, relu_slope=relu_slope, threshold=threshold, spacing=spacing, label=label,
+                          ends=ends)  # fmt: skip
     gold = label * spacing
     last = points[points["prediction"] == points["prediction"].max()]
     said = "; ".join(f"{row.loss_name}: {row.loss:.3g} with gradient {row.gradient:.3g}" for row in last.itertuples())
@@ -102,8 +100,8 @@ def list_points(
     target = torch.tensor(np.asarray(teacher[row, others], dtype=np.float32))[None]
     positive = torch.zeros_like(with_view)
     positive[0, 0] = 1.0
-    tempered = {"student_temperature": student_temperature, "teacher_temperature": teacher_temperature}
-    whole = {"student_temperature": temperature, "teacher_temperature": 1e-3, "positive": "keep"}
+    tempered: dict[str, Any] = {"student_temperature": student_temperature, "teacher_temperature": teacher_temperature}
+    whole: dict[str, Any] = {"student_temperature": temperature, "teacher_temperature": 1e-3, "positive": "keep"}
     terms: dict[str, Callable[[Any], Any]] = {
         "InfoNCE": lambda s: losses.listnet(s, positive, **whole),
         "ListNet": lambda s: losses.listnet(s[:, 1:], target, **tempered),
@@ -160,11 +158,11 @@ def lists(
 
 
 def bent_points(
-    *, pairs: int, noise: float, bend: float, outlier: float, seed: int = 0
+    *, pairs: int, noise: float, bend: float, outlier: float, seed: int = 0, loss: str = ""
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A scatter of similarities over ratings, bent, noisy and with one pair astray, and how the losses see it.
 
-    Args: as `rivals`.
+    Args: as `rivals`; every loss is taken, whichever is named.
     Returns: columns gold, similarity, outlier (true for one pair) and a pull a loss, minus its gradient; and columns
         loss_name, loss and share: of all the pulls' sizes the part that is the outlier's.
     """
@@ -173,21 +171,21 @@ def bent_points(
     from pcclab import losses
 
     draw = np.random.default_rng(seed)
-    gold = np.linspace(0, 5, pairs)
+    gold = 5 * np.linspace(0, 1, pairs) ** 1.5  # crowded below, as ratings are: even ones would be their own ranks
     similarity = (gold / 5) ** bend + noise * draw.standard_normal(pairs)
-    astray = round(0.9 * (pairs - 1))  # the best rated have no room to be told from a bend
+    astray = round(0.9 * (pairs - 1))
     similarity[astray] -= outlier
     scatter = pd.DataFrame({"gold": gold, "similarity": similarity, "outlier": np.arange(pairs) == astray})
     rows = []
     for name in RIVALS:
         scores = torch.tensor(similarity, dtype=torch.float32, requires_grad=True)
-        loss = losses.by_name(name)(scores, torch.tensor(gold, dtype=torch.float32))
-        loss.backward()
+        cost = losses.by_name(name)(scores, torch.tensor(gold, dtype=torch.float32))
+        cost.backward()
         assert scores.grad is not None
         pull = -scores.grad.numpy()
         scatter[name] = pull
         total = float(np.abs(pull).sum())
-        rows.append((name, float(loss.detach()), float(abs(pull[astray])) / total if total else 0.0))
+        rows.append((name, float(cost.detach()), float(abs(pull[astray])) / total if total else 0.0))
     return scatter, pd.DataFrame(rows, columns=["loss_name", "loss", "share"])
 
 
@@ -204,10 +202,10 @@ def rivals(
 
     Args:
         loss: whose pulls are drawn, the longest of them as long as the others' longest.
-        pairs: in the batch, their ratings evenly spaced.
+        pairs: in the batch; more of them are rated low than high.
         noise: standard deviation of the similarities.
         bend: the similarities are (gold / 5) to this power before the noise: 1 is a line.
-        outlier: taken off the similarity of one pair that is rated 4.5.
+        outlier: taken off the similarity of one pair that is rated high.
         seed: of the noise.
 
     Source: Pcc-tuning, equation 9, and the comparators of `pcclab.losses`.

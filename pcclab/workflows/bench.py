@@ -234,15 +234,16 @@ def _value(text: str) -> int | float | str:
 
 
 def rated(encoder: encoders.Encoder | Remembered, *, source: str | None, form: Form, file: Path, **more: Any) -> Bench:
-    """A bench on the filtered STS-B + SICK-R pairs, chosen on clean dev, tested on the seven tasks."""
-    return Bench(
-        encoder, data.stage2_pairs(leakage="filter", source=source), data.dev_pairs(source=source),
-        data.sts_tests(source=source), form, file, **more,
-    )  # fmt: skip
+    """A bench on the filtered STS-B + SICK-R pairs, chosen on clean dev, tested on the seven tasks.
+
+    Args: source: as `data.load` takes it; encoder, form, file, more: as `Bench`.
+    """
+    pairs, dev = data.stage2_pairs(leakage="filter", source=source), data.dev_pairs(source=source)
+    return Bench(encoder, pairs, dev, data.sts_tests(source=source), form, file, **more)
 
 
 def frozen(p: ComparisonParameters, shared: dict[Any, Any]) -> Remembered:
-    """The encoder of the race and of most sections, whose embeddings they share."""
+    """The encoder of the race and of most sections. Args: p: the notebook's; shared: where embeddings are kept."""
     if "encoder" not in shared:
         shared["encoder"] = Remembered(encoders.load(p.encoder, **p.loading(), seed=p.seed))
     known: Remembered = shared["encoder"]

@@ -55,6 +55,10 @@ def other_models(run: Run, models: Mapping[str, Model]) -> dict[str, Model]:
     """Where the run asks for them, the models this checkout trained on its source that are not among `models`.
 
     A name that `models` has already gets its run's id.
+
+    Args:
+        run: whose parameters ask.
+        models: those that are compared anyway, by name.
     """
     p = _parameters(run)
     if p.also == "nothing":

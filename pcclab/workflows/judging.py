@@ -94,7 +94,12 @@ def judge(
 
 
 def by_part(found: Mapping[str, Judged], *, seed: int = 0) -> dict[str, Rows]:
-    """The units' rows as one table a part, the transfer tasks with their average."""
+    """The units' rows as one table a part, the transfer tasks with their average.
+
+    Args:
+        found: what was judged, by unit.
+        seed: of the resampling behind the average's interval.
+    """
     tables: dict[str, Rows] = {}
     for name, judged in found.items():
         tables.setdefault(name.partition("/")[0], {}).update(judged.rows)

@@ -130,7 +130,11 @@ def choices(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def looked(cell: pd.Series) -> pd.DataFrame:
-    """The looks of one training: a row a step, columns dev, the tests and their average."""
+    """The looks of one training: a row a step, columns dev, the tests and their average.
+
+    Args:
+        cell: its row of the grid.
+    """
     parts = [(name.split("/"), value) for name, value in cell.items() if str(name).startswith("looks/")]
     frame = pd.DataFrame([(int(step), score, value) for (_, step, score), value in parts if not pd.isna(value)],
                          columns=["step", "score", "value"])  # fmt: skip

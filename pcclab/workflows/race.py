@@ -108,6 +108,9 @@ def race_of(p: ComparisonParameters, folder: Path, shared: dict[Any, Any]) -> pd
 def standing(rows: pd.DataFrame) -> pd.DataFrame:
     """The race's table: one row a loss, best first.
 
+    Args:
+        rows: one a training, as the bench's file holds them.
+
     Returns:
         Columns learning_rate, seeds, dev and average (means over seeds), low and high (Student's 95 % interval of the
         average; missing for one seed), and seconds of one training.

@@ -130,12 +130,22 @@ def term_sizes(run: Run, shared: dict[str, Any]) -> pd.DataFrame:
 
 
 def load_student(p: RankingParameters, seed: int) -> encoders.Encoder:
-    """The student before training: the encoder's lower layers."""
+    """The student before training: the encoder's lower layers.
+
+    Args:
+        p: the notebook's parameters.
+        seed: as `encoders.load` takes it.
+    """
     return encoders.load(p.encoder, **p.loading(), seed=seed, layers=p.layers or None)
 
 
 def load_teachers(run: Run, texts: tuple[str, ...]) -> Teachers:
-    """The teachers' embeddings of the sentences, from the disk where they were computed before."""
+    """The teachers' embeddings of the sentences, from the disk where they were computed before.
+
+    Args:
+        run: whose parameters name the teachers.
+        texts: the sentences of the training.
+    """
     p = run.parameters
     assert isinstance(p, RankingParameters)
     places: list[Any] = [p.teacher]

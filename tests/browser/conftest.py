@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +36,17 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Any]:
-    """A browser without a window."""
+def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser without a window, which leaves the user's own alone."""
     from playwright.sync_api import sync_playwright
+
+    home = tmp_path_factory.mktemp("chromium")
+    own: dict[str, str | float | bool] = {f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "CACHE")}
 
     # Without /dev/shm's own file system a container gives Chromium 64 MiB there, and its tabs crash.
     flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=flags)
+        opened = play.chromium.launch(executable_path=chromium, args=flags, env={**os.environ, **own})
         yield opened
         opened.close()
 
@@ -88,7 +93,8 @@ class Server:
         own = {f"JUPYTER_{name}": str(self.folder / name.lower()) for name in OWN}
         own |= {f"JUPYTERLAB_{name}_DIR": str(self.folder / name.lower()) for name in ("SETTINGS", "WORKSPACES")}
         conda = {"CONDA_PREFIX": str(python.parent.parent), "CONDA_DEFAULT_ENV": "test"}
-        return {**kept, **own, **conda, "IPYTHONDIR": str(self.folder / "ipython"), "PYTHONPATH": str(checkout)}
+        own |= {"IPYTHONDIR": str(self.folder / "ipython"), "NPM_CONFIG_CACHE": str(self.folder / "npm")}
+        return {**kept, **own, **conda, "PYTHONPATH": str(checkout)}
 
     def _settings(self) -> None:
         """No question about news in the way."""
@@ -102,8 +108,12 @@ class Server:
         for _ in range(600):
             if self.process.poll() is not None:
                 break
-            if told.is_file() and told.stat().st_size:
-                return str(json.loads(told.read_text(encoding="utf8"))["url"])
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # the file is not there, half written, or ahead of the server
+                found = json.loads(told.read_text(encoding="utf8"))
+                with urllib.request.urlopen(f"{found['url']}api?token={self.token}", timeout=10):
+                    return str(found["url"])
             time.sleep(0.2)
         log = self.log.read_text(encoding="utf8", errors="replace")[-3000:]
         self.end()
@@ -182,9 +192,13 @@ class Notebook:
                     found += [f"cell {number}: widget: {told}" for told in self._broken_widgets(number)]
         return found
 
-    def _broken_widgets(self, number: int) -> list[str]:
-        """What the widgets of a cell show in place of themselves; a cell out of sight is not drawn, so go there."""
+    def go_to(self, number: int) -> None:
+        """Scroll to a cell: one that is out of sight is not drawn."""
         self.page.evaluate(f"() => window.jupyterapp.shell.currentWidget.content.scrollToItem({number}, 'start')")
+
+    def _broken_widgets(self, number: int) -> list[str]:
+        """What the widgets of a cell show in place of themselves."""
+        self.go_to(number)
         cell = self.page.locator(f".jp-Cell[data-windowed-list-index='{number}']")
         try:
             cell.locator(".jupyter-widgets").first.wait_for(state="attached", timeout=20_000)
@@ -193,37 +207,48 @@ class Notebook:
         bad = cell.locator(".jupyter-widgets-error-widget, .jupyter-widgets [role=alert]")
         return [str(text)[:300] for text in bad.all_inner_texts()]
 
+    def view(self, name: str) -> Any:
+        """A view under sliders, in sight."""
+        call = re.compile(rf"explore\((widgets\.)?{name}\b")
+        self.go_to(next(number for number, cell in enumerate(self.cells()) if call.search("".join(cell["source"]))))
+        found = self.page.locator(f".pcclab-view-{name}")
+        found.scroll_into_view_if_needed()
+        return found
+
     def said(self, view: str) -> str:
         """What a view says in words below its picture."""
-        return str(self.page.locator(f".pcclab-view-{view} .pcclab-said").inner_text())
+        return str(self.view(view).locator(".pcclab-said").inner_text())
+
+    def wait_for(self, view: str, until: str, *, seconds: float = 20) -> None:
+        """Wait until a view says `until`."""
+        self.page.wait_for_function(
+            "([said, until]) => document.querySelector(said).innerText.includes(until)",
+            arg=[f".pcclab-view-{view} .pcclab-said", until],
+            timeout=1000 * seconds,
+        )
 
     def move(self, view: str, slider: str, *, steps: int = 1, until: str, seconds: float = 20) -> None:
         """Move a slider of a view by keyboard and wait until the view says `until` and shows another picture."""
-        whole = self.page.locator(f".pcclab-view-{view}")
-        whole.scroll_into_view_if_needed()
+        whole = self.view(view)
         picture = whole.locator(".pcclab-picture")
         drawn = picture.get_attribute("src")
         handle = whole.locator(f".pcclab-{slider} .noUi-handle")
         handle.focus()
         for _ in range(abs(steps)):
             handle.press("ArrowRight" if steps > 0 else "ArrowLeft")
-        self.page.wait_for_function(
-            "([said, until]) => document.querySelector(said).innerText.includes(until)",
-            arg=[f".pcclab-view-{view} .pcclab-said", until],
-            timeout=1000 * seconds,
-        )
+        self.wait_for(view, until, seconds=seconds)
         assert picture.get_attribute("src") != drawn, "the words changed and the picture did not"
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
 
-Opening = Callable[[str], AbstractContextManager[Notebook]]
+Opening = Callable[[str], contextlib.AbstractContextManager[Notebook]]
 
 
 @pytest.fixture
 def opened(server: Server, browser: Any, tmp_path: Path) -> Opening:
     """Open a notebook by its name; what fails inside leaves a screenshot, and the error says where."""
 
-    @contextmanager
+    @contextlib.contextmanager
     def opening(name: str) -> Iterator[Notebook]:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.set_default_timeout(30_000)

@@ -14,7 +14,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 EVERY = sorted(path.stem for path in (CHECKOUT / "notebooks").glob("*.ipynb"))
-QUICK = ("01_ceiling",)
+QUICK = ("01_ceiling", "11_playground")
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
@@ -28,6 +28,22 @@ def test_the_ceiling_runs_and_its_slider_draws_anew(opened: Any, server: Any) ->
     # The notebook ran in this checkout, by its own parameters.
     (result,) = (server.root / "runs" / "01_ceiling").glob("*/result.json")
     assert json.loads(result.read_text(encoding="utf8"))["ceiling"]["paper"] == 0.875
+
+
+def test_the_playgrounds_views_draw_anew_and_train_on_demand(opened: Any) -> None:
+    with opened("11_playground") as notebook:
+        notebook.run_all(seconds=240)
+        assert notebook.faults() == []
+        notebook.move("ceiling", "levels", until="6 levels at best: 0.9860")
+        assert "24.1 % of its pull on the outlier" in notebook.said("rivals")
+        notebook.move("rivals", "outlier", steps=-10, until="Pearson 0.9")
+        typed = notebook.view("sentences").locator(".pcclab-second input")
+        typed.fill(notebook.view("sentences").locator(".pcclab-first input").input_value())
+        typed.press("Enter")
+        notebook.wait_for("sentences", "minilm: cosine 1.000")
+        notebook.view("stage2").locator(".pcclab-run").press("Enter")
+        notebook.wait_for("stage2", "10 steps in", seconds=120)
+        assert notebook.faults() == []
 
 
 def test_the_kernel_is_the_environments_and_finds_the_checkout(opened: Any, server: Any, checkout: Path) -> None:
@@ -82,7 +98,7 @@ def test_every_notebook_runs_in_the_browser(opened: Any, name: str) -> None:
 def test_nothing_of_a_server_is_left_when_it_ends(server: Any, checkout: Path, tmp_path: Path) -> None:
     other = type(server)(checkout, tmp_path)
     request = urllib.request.Request(f"{other.url}api/kernels?token={other.token}", data=b"{}", method="POST")
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert answer.status == 201
     family = [psutil.Process(other.process.pid), *psutil.Process(other.process.pid).children(recursive=True)]
     assert len(family) > 1, "the kernel is one of the server's children"
