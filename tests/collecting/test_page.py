@@ -91,7 +91,7 @@ def test_means_intervals_states_reasons_and_provenance_are_on_it(finished: None)
     assert "ValueError: <script>alert(1)</script> & more" in text
     assert "<b>tiny</b>" in text and "abc123" in text
     assert "each point is the mean of 4 steps" in text
-    assert "The same in all runs: source = synthetic" in text
+    assert "The same in all runs source = synthetic" in text
     for run in collecting.collect("01").entries:
         assert run.folder.name in text
 
