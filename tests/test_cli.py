@@ -50,11 +50,11 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"):
+    for name in ("quickstart", "run", "race", "plan", "evaluate", "export", "data", "doctor", "test"):
         assert f" {name} " in told
 
 
-@pytest.mark.parametrize("name", ["quickstart", "run", "race", "evaluate", "export", "data", "doctor", "test"])
+@pytest.mark.parametrize("name", ["quickstart", "run", "race", "plan", "evaluate", "export", "data", "doctor", "test"])
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
     assert code == 0
