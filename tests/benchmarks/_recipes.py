@@ -33,6 +33,8 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "Mistral-7B": lambda: MistralConfig(),
 }  # fmt: skip
 Rows = list[list[int]]
+ALL = 2**31
+"""More tokens than any batch has."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,18 @@ class Ours:
         recompute: the layers' activations a second time on the way back.
     """
 
-    def __init__(
-        self, folder: Path, adapter: LoRA, quantization: Any, *, micro_tokens: int, keep_tokens: int,
-        recompute: bool = False, device: str = "cpu",
-    ) -> None:  # fmt: skip
+    def __init__(self, folder: Path, adapter: LoRA, quantization: Any, *, device: str = "cpu", **path: Any) -> None:
         loaded = encoders.load(folder, adapter=adapter, quantization=quantization, device=device)
         assert isinstance(loaded, CausalEncoder)
         self.encoder, self.quantized = loaded, quantization != "none"
-        self.micro_tokens, self.keep_tokens = micro_tokens, keep_tokens
         self.model = loaded.trunk.train()
-        rhythm.recompute(self.model, recompute)
+        self.take(**path)
         self.optimizer = torch.optim.AdamW(loaded.weights, lr=1e-6, fused=True)
+
+    def take(self, *, micro_tokens: int = ALL, keep_tokens: int = ALL, recompute: bool = False) -> None:
+        """The path of the next steps; without a word, the whole batch in one graph."""
+        self.micro_tokens, self.keep_tokens = micro_tokens, keep_tokens
+        rhythm.recompute(self.model, recompute)
 
     def weights(self) -> dict[str, torch.nn.Parameter]:
         return _by_layer(self.model)
@@ -137,10 +140,7 @@ class Published:
         recompute: as `Ours`.
     """
 
-    def __init__(
-        self, folder: Path, adapter: LoRA, quantization: Any, *, parts: int = 1, recompute: bool = False,
-        device: str = "cpu",
-    ) -> None:  # fmt: skip
+    def __init__(self, folder: Path, adapter: LoRA, quantization: Any, *, device: str = "cpu", **path: Any) -> None:
         from peft import LoraConfig, get_peft_model
 
         stored = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
@@ -155,14 +155,15 @@ class Published:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an old name
             self.model = get_peft_model(model, config).train()
-        self.parts, self.half = parts, device != "cpu"
-        self.device = torch.device(device)
-        if recompute:
-            model.enable_input_require_grads()
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+        self.base, self.half, self.device = model, device != "cpu", torch.device(device)
+        self.take(**path)
         self.trained = [weights for weights in self.model.parameters() if weights.requires_grad]
         self.optimizer = torch.optim.AdamW(self.trained, lr=1e-6)
         self.scaler = torch.amp.GradScaler(enabled=self.half)
+
+    def take(self, *, parts: int = 1, recompute: bool = False) -> None:
+        self.parts = parts
+        rhythm.recompute(self.base, recompute)
 
     def weights(self) -> dict[str, torch.nn.Parameter]:
         return _by_layer(self.model)
