@@ -50,12 +50,39 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "race", "evaluate", "export", "data", "doctor", "jupyter", "kernels", "test"):
+    for name in (
+        "quickstart",
+        "run",
+        "race",
+        "sweep",
+        "status",
+        "evaluate",
+        "export",
+        "data",
+        "doctor",
+        "jupyter",
+        "kernels",
+        "test",
+    ):
         assert f" {name} " in told
 
 
 @pytest.mark.parametrize(
-    "name", ["quickstart", "run", "race", "evaluate", "export", "data", "doctor", "jupyter", "kernels", "test"]
+    "name",
+    [
+        "quickstart",
+        "run",
+        "race",
+        "sweep",
+        "status",
+        "evaluate",
+        "export",
+        "data",
+        "doctor",
+        "jupyter",
+        "kernels",
+        "test",
+    ],
 )
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
@@ -76,6 +103,11 @@ def test_every_command_has_help(call: Any, name: str) -> None:
         (["race", "--set", "nowhere.yaml"], "no parameter file nowhere.yaml"),
         (["race", "pearson", "-p", "form=ful"], "-p: form = 'ful'"),
         (["race", "-p", "losses"], "write NAME=VALUE"),
+        (["sweep", "losse", "--dry-run"], "losses.yaml"),
+        (["sweep", "losses", "--slots", "0"], "--slots 0: give at least 1"),
+        (["sweep", "losses", "--slurm-option", "time=5"], "--slurm-option goes with --slurm"),
+        (["sweep", "losses", "--slurm", "--slurm-option", "partiton=gpu"], "--slurm"),
+        (["status", "99"], "notebook '99' names 0 notebooks"),
         (["evaluate", "tiny", "--tasks", "sts1", "--source", "synthetic"], "unknown task 'sts1'"),
         (["evaluate", "tiny", "--tasks", "", "--source", "synthetic"], "no tasks"),
         (["evaluate", "tiny", "--all", "--tasks", "stsb"], "--tasks and --subsets do not go with --all"),
