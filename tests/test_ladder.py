@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "sheet",
         "sweep",
     },
-    "collecting": {"evaluation", "parameters", "plots", "records", "report", "runs", "sheet", "sweep", "tables"},
+    "collecting": {"evaluation", "figures", "parameters", "plots", "records", "report", "runs", "sheet", "sweep", "tables"},
     "data": set(),
     "doctor": {"data", "runs"},
     "encoders": set(),

@@ -112,7 +112,8 @@ def unfinished(collection: Collection) -> pd.DataFrame:
 def states(collection: Collection) -> str:
     """Such as "12 runs: 11 finished, 1 failed"."""
     counts = [f"{count} {state}" for state, count in collection.states.items()]
-    return f"{len(collection.entries)} runs: {', '.join(counts)}"
+    number = len(collection.entries)
+    return f"{number} run{'s' * (number != 1)}: {', '.join(counts)}"
 
 
 def markdown(collection: Collection) -> str:
