@@ -17,7 +17,7 @@ from pcclab.widgets.exploring import captioned
 BUFFERED = {"translated_relu": "Translated ReLU", "smooth_k2": "Smooth K2"}
 RIVALS = ("pearson", "pearson_ranks", "soft_spearman", "kendall", "cosent", "ccc", "cosine_mse")
 """Losses of a similarity and a rating that a scatter shows beside each other."""
-_POINTS = 121
+_POINTS, _NEAR = 61, 1e-4
 _TEMPERATURES = Steps((0.005, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0), "the similarities are divided by it")
 
 
@@ -33,8 +33,11 @@ def error_points(
 
     from pcclab import losses
 
-    x = torch.linspace(-0.5 * spacing, 2.5 * spacing, _POINTS)
-    gold = torch.full_like(x, label * spacing)
+    at = label * spacing
+    # Both sides of every place where a gradient may jump, so that it is drawn as a jump.
+    kinks = [kink + side for kink in (0.0, at, at - threshold, at + threshold) for side in (-_NEAR, _NEAR)]
+    x = torch.tensor(sorted({*np.linspace(-0.5 * spacing, 2.5 * spacing, _POINTS).tolist(), *kinks}))
+    gold = torch.full_like(x, at)
     given: dict[str, Any] = {"threshold": threshold, "interval": spacing, "label_range": (0.0, 2 * spacing)}
     rows = []
     for name, k in (("translated_relu", relu_slope), ("smooth_k2", slope)):
