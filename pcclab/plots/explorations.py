@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from pcclab.plots.ceilings import _FORMULAS
 from pcclab.plots.objectives import error_curves
@@ -147,6 +148,7 @@ def bent_scatter(scatter: pd.DataFrame, shares: pd.DataFrame, *, loss: str) -> A
     for astray, look in ((False, LOOKS[0]), (True, LOOKS[1])):
         part = scatter[scatter["outlier"] == astray]
         left.plot(part["gold"], part["similarity"], look.marker, color=look.color, zorder=2)
+    left.yaxis.set_major_locator(MultipleLocator(0.5))
     ends = scatter["similarity"].min(), scatter["similarity"].max()
     left.set(xlabel="gold", ylabel="similarity", ylim=(min(-0.5, ends[0] - 0.4), max(1.5, ends[1] + 0.4)))
     shares = checked(shares, "loss_name", "loss", "share")
