@@ -66,7 +66,7 @@ def scorer_ceilings(curve: pd.DataFrame, points: pd.DataFrame) -> Axes:
     right.spines["left"].set_visible(False)
     right.set(
         xlabel=r"Spearman's $\rho$",
-        xlim=(lowest - 0.16 * (1 - lowest), 1 + 0.12 * (1 - lowest)),
+        xlim=(lowest - 0.16 * (1 - lowest), 1 + 0.2 * (1 - lowest)),
         ylim=(len(scorers) - 0.4, -0.6),
     )
     right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
@@ -80,7 +80,7 @@ def error_panels(frame: pd.DataFrame, *, gold: float, threshold: float, labels: 
     Args: as `error_curves`.
     Returns: the left one of two Axes.
     """
-    left, right = _panels(2.0, [(0.42, 3.05), (3.65, TEXT - 0.05)], top=0.22)
+    left, right = _panels(2.0, [(0.6, 3.05), (3.8, TEXT - 0.05)], top=0.22)
     error_curves(frame, left, value="loss", gold=gold, threshold=threshold, labels=labels)
     error_curves(frame, right, value="gradient", gold=gold, threshold=threshold, labels=labels)
     legend = right.get_legend()

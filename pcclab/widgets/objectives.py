@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import Steps, choices, linear
 from pcclab.widgets.exploring import captioned
 
@@ -71,7 +71,7 @@ def errors(
     gold = label * spacing
     last = points[points["prediction"] == points["prediction"].max()]
     said = "; ".join(f"{row.loss_name}: {row.loss:.3g} with gradient {row.gradient:.3g}" for row in last.itertuples())
-    ax = plots.error_panels(points, gold=gold, threshold=threshold, labels=[0, spacing, 2 * spacing])
+    ax = explorations.error_panels(points, gold=gold, threshold=threshold, labels=[0, spacing, 2 * spacing])
     return captioned(ax, f"gold {gold:g}, free within {threshold:g} of it; at {last['prediction'].iloc[0]:g} {said}")
 
 
@@ -157,7 +157,7 @@ def lists(
         hardest = part.loc[part["pull"].abs().idxmax()]
         at = "its second view" if hardest["item"] == 0 else f"the teacher's number {hardest['item']}"
         parts.append(f"{name} {hardest['loss']:.3f}, pulls hardest on {at} ({hardest['pull']:+.3g})")
-    return captioned(plots.list_pulls(points), "; ".join(parts))
+    return captioned(explorations.list_pulls(points), "; ".join(parts))
 
 
 def bent_points(
@@ -222,4 +222,4 @@ def rivals(
         f"Pearson {evaluation.pearson(similarity, gold):.3f}, Spearman {evaluation.spearman(similarity, gold):.3f}; "
         f"{loss}: {now['loss']:.3f}, {100 * now['share']:.1f} % of its pull on the outlier"
     )
-    return captioned(plots.bent_scatter(scatter, shares, loss=loss), said)
+    return captioned(explorations.bent_scatter(scatter, shares, loss=loss), said)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import Steps, choices
 from pcclab.widgets.exploring import captioned
 from pcclab.widgets.live import Show
@@ -54,7 +54,7 @@ def stage2(
     lines: dict[int, dict[str, Any]] = {}
 
     def picture() -> Figure:
-        return captioned(plots.live_curves(_scored(lines)), f"step {max(lines)} of {steps}")
+        return captioned(explorations.live_curves(_scored(lines)), f"step {max(lines)} of {steps}")
 
     def live(line: dict[str, Any]) -> bool:
         lines[line["step"]] = line
@@ -70,7 +70,7 @@ def stage2(
         f"{loss} on {len(train):,} pairs ({leakage}), {int(last['step'])} steps in {history.seconds:.0f} s: "
         f"clean pairs {first['dev']:.1f} to {last['dev']:.1f}, tests {first['tests']:.1f} to {last['tests']:.1f}"
     )
-    return captioned(plots.live_curves(scores), said)
+    return captioned(explorations.live_curves(scores), said)
 
 
 def _scored(lines: dict[int, dict[str, Any]]) -> pd.DataFrame:
