@@ -67,7 +67,7 @@ PAGES: dict[str, tuple[Callable[[pd.DataFrame], Axes], Callable[[], pd.DataFrame
     "list_pulls": (explorations.list_pulls, lists),
     "bent_scatter": (lambda frame: explorations.bent_scatter(scatter(), frame, loss="pearson"), shares),
     "seen_shares": (explorations.seen_shares, leaked),
-    "live_curves": (explorations.live_curves, steps),
+    "live_curves": (lambda frame: explorations.live_curves(frame, steps=2), steps),
 }
 every = pytest.mark.parametrize("name", PAGES)
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_drawn_is_told(name: str) -> None:
 
 
 def test_a_training_that_has_just_begun_is_drawn() -> None:
-    made = page(explorations.live_curves(steps().head(1)))
+    made = page(explorations.live_curves(steps().head(1), steps=200))
     assert "clean pairs 46.8" in [text.get_text() for text in made.findobj(Text)]  # type: ignore[union-attr]
 
 

@@ -201,11 +201,12 @@ def seen_shares(frame: pd.DataFrame) -> Axes:
 
 
 @styled
-def live_curves(frame: pd.DataFrame) -> Axes:
+def live_curves(frame: pd.DataFrame, *, steps: int) -> Axes:
     """A training on its way: the loss of each step, and the scores at each look.
 
     Args:
         frame: columns step, loss, dev and tests (Spearman x 100), NaN where one was not taken.
+        steps: how many there will be.
 
     Returns: the left one of two Axes.
     """
@@ -213,7 +214,7 @@ def live_curves(frame: pd.DataFrame) -> Axes:
     look = LOOKS[0]
     part = frame.dropna(subset=["loss"])
     left.plot(part["step"], part["loss"], linestyle=look.line, color=look.color)
-    left.set(xlabel="step", ylabel="training loss")
+    left.set(xlabel="step", ylabel="training loss", xlim=(0, steps))
     ends: dict[tuple[str, str], float] = {}
     for name, text, look in (("dev", "clean pairs", LOOKS[0]), ("tests", "tests", LOOKS[1])):
         part = frame.dropna(subset=[name])
@@ -226,5 +227,7 @@ def live_curves(frame: pd.DataFrame) -> Axes:
     for (text, color), value, place in zip(ends, ends.values(), places, strict=True):
         right.annotate(f"{text} {value:.1f}", (1, place), (4, 0), xycoords=("axes fraction", "data"), fontsize=7,
                        textcoords="offset points", va="center", color=color, annotation_clip=False)  # fmt: skip
-    right.set(xlabel="step", ylabel=r"Spearman's $\rho \times 100$", ylim=(low, high))
+    right.set(
+        xlabel="step", ylabel=r"Spearman's $\rho \times 100$", ylim=(low, high), xlim=(-0.02 * steps, 1.02 * steps)
+    )
     return left

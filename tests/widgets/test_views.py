@@ -212,7 +212,9 @@ STAGE2 |= {"leakage": "keep", "steps": 5, "source": "synthetic", "max_tokens": 6
 
 
 def test_stage_2_is_the_librarys_training() -> None:
-    said = widgets.explore(widgets.stage2, **STAGE2).now.said
+    view = widgets.explore(widgets.stage2, **STAGE2)
+    assert {"source", "seed"} & set(view.moved) == set() and "encoder" in view.moved
+    said = view.now.said
     dev = drawn(data.dev_pairs(source="synthetic"), 5 * LOOK_PAIRS, name="dev", seed=0)
     settings = {"learning_rate": 1e-3, "batch_size": 8, "max_steps": 5, "max_tokens": 64, "evaluate_every": 1}
     train = data.stage2_pairs(leakage="keep", source="synthetic")
@@ -245,7 +247,7 @@ def test_finished_runs_are_browsed_with_their_figures_results_and_parameters() -
     run.finish({"ceiling": {"midrank": 0.866}, "odd": "<b>"})
     assert list(widgets.finished_runs()) == [run.name]
     view = widgets.explore(widgets.browse, run=widgets.choices([run.name]), figure=1)
-    assert view.now.png == paths[0].read_bytes()
+    assert view.now.png == paths[0].read_bytes() and view.now.width == 640
     assert view.now.said == f"{run.name}, figure 1 of 2: a curve"
     assert "<th style='text-align:left'>ceiling, midrank</th><td>0.866</td>" in view.now.page
     assert "&lt;b&gt;" in view.now.page and "hardness" in view.now.page
