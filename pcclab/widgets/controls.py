@@ -10,6 +10,8 @@ from typing import Any, get_type_hints
 
 from pcclab.complaints import unknown
 
+FIXED = "fixed"
+"""In a parameter's annotation: a text that is no control, such as where the data come from."""
 SHOW = "show"
 """Parameter by which a view says that it is slow: it is handed what shows a picture on the way."""
 
@@ -111,7 +113,7 @@ def forms(view: Callable[..., Any], controls: Mapping[str, Any]) -> tuple[dict[s
             moved[name] = replace(value, value=first)
         elif declared:
             moved[name] = replace(declared[0], value=value)
-        elif isinstance(value, str | bool):
+        elif isinstance(value, str | bool) and FIXED not in getattr(hints.get(name), "__metadata__", ()):
             moved[name] = value
     return moved, {name: value for name, value in controls.items() if name not in moved}
 

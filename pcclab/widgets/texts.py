@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import choices
 from pcclab.widgets.exploring import captioned
 
@@ -90,4 +91,4 @@ def ledger(*, test: Annotated[str, choices(TESTS, "the test set")], shares: pd.D
         f"filtered {held['pair', 'stage 2, filter']}, and a sentence of {held['sentence', 'stage 2, filter']}; "
         f"strictly filtered a sentence of {held['sentence', 'stage 2, strict']}"
     )
-    return captioned(plots.seen_shares(rows), said)
+    return captioned(explorations.seen_shares(rows), said)
