@@ -88,7 +88,10 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
     if code < 0:
         reason = f"papermill was killed by {signal.Signals(-code).name}"
         _end_kernel(run)
-    run.fail(reason)
+    told_to_end = code == 128 + signal.SIGTERM  # by a scheduler, or the machine as it shuts down
+    if told_to_end:
+        reason = "papermill was told to end (SIGTERM)"
+    run.fail(reason, state="interrupted" if told_to_end else "failed")
     raise RunFailed(
         f"notebook {run.notebook} failed: {reason}\nits cells: {run.folder / 'notebook.ipynb'}\nthe traceback: {log}"
     )

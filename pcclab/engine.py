@@ -88,7 +88,7 @@ def assigned(nb: NotebookNode, *, origin: str) -> dict[str, Any]:
             try:
                 if len(targets) != 1 or not isinstance(targets[0], ast.Name):
                     raise ValueError
-                values[targets[0].id] = ast.literal_eval(line.value)  # type: ignore[attr-defined]
+                values[targets[0].id] = ast.literal_eval(line.value)
             except (ValueError, AttributeError):
                 raise ValueError(
                     f"{origin}: the parameters cell holds {ast.unparse(line)!r}: write `name = literal`, such as "

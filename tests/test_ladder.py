@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "cells": set(),
     "cli": {
         "batch",
+        "collecting",
         "data",
         "doctor",
         "gallery",
@@ -29,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "sheet",
         "sweep",
     },
+    "collecting": {"evaluation", "parameters", "plots", "records", "report", "runs", "sheet", "sweep", "tables"},
     "data": set(),
     "doctor": {"data", "runs"},
     "encoders": set(),

@@ -15,11 +15,11 @@ from typing import Any
 import typer
 
 # The order of the imports is the order of the commands in the help.
-from pcclab.cli import lab, running, sweeping, collecting, judging, printing, corpora  # isort: skip
+from pcclab.cli import lab, running, planning, sweeping, collecting, judging, printing, corpora  # isort: skip
 from pcclab.cli.app import app
 from pcclab.sheet import BUSY
 
-__all__ = ["app", "collecting", "corpora", "judging", "lab", "main", "printing", "running", "sweeping"]
+__all__ = ["app", "collecting", "corpora", "judging", "lab", "main", "planning", "printing", "running", "sweeping"]
 
 
 def main() -> None:

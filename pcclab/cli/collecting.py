@@ -21,7 +21,7 @@ To = Annotated[str | None, typer.Option("--to", metavar="FOLDER", help="Another 
 
 @app.command()
 def collect(what: What, where: Where = None, to: To = None) -> None:
-    """Bring the runs of a sweep or notebook together: a row a run, means over seeds with intervals; Parquet, CSV, Markdown."""
+    """The runs of a sweep or notebook as tables: rows, means over seeds, intervals, n (Parquet, CSV, Markdown)."""
     from pcclab import collecting
 
     found = collecting.collect(what, where=_pairs(where))

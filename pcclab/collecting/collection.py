@@ -29,6 +29,8 @@ _TOLD = {
     "attempt": ("attempt", "number"),
 }
 """Column of the table of runs -> its place in `run.json`."""
+_SPREAD = ("metric", "mean", "low", "high", "sd", "n", "undefined")
+"""Columns of the summary behind the settings."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class Collection:
         return {name: names.count(name) for name in dict.fromkeys(["finished", *names])}
 
     @property
+    def settings(self) -> list[str]:
+        """The changed parameters as columns of the summary; one called as another column is, is told from it."""
+        return [f"parameter.{name}" if name in _SPREAD else name for name in self.changed]
+
+    @property
     def notebooks(self) -> list[str]:
         """Whose runs they are."""
         return list(dict.fromkeys(entry.notebook for entry in self.entries))
@@ -70,6 +77,12 @@ class Collection:
         """Every number of the finished runs' results: its column -> its place in the result."""
         found = {path: None for entry in self.finished for path, value in leaves(entry.result) if is_number(value)}
         return {self._column(path): path for path in found}
+
+    @cached_property
+    def whole(self) -> set[str]:
+        """The metrics that are counts: whole numbers by their type in every run."""
+        kinds = {name: {type(at(entry.result, path)) for entry in self.finished} for name, path in self.metrics.items()}
+        return {name for name, found in kinds.items() if float not in found}
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -96,14 +109,13 @@ class Collection:
                 numbers = [float(value) for value in values if is_number(value)]
                 if not numbers and records.UNDEFINED not in values:
                     continue  # runs of another shape have it
-                row = {**dict(zip(self.changed, setting, strict=True)), "metric": name}
+                row = {**dict(zip(self.settings, setting, strict=True)), "metric": name}
                 spread = seeds(numbers) if numbers else None
-                for column in ("mean", "low", "high", "sd"):
+                for column in _SPREAD[1:-2]:
                     row[column] = getattr(spread, column) if spread else None
                 rows.append({**row, "n": len(numbers), "undefined": values.count(records.UNDEFINED)})
-        columns = [*self.changed, "metric", "mean", "low", "high", "sd", "n", "undefined"]
-        frame = pd.DataFrame(rows, columns=columns)
-        return _storable(frame.astype(dict.fromkeys(("mean", "low", "high", "sd"), "float64")))
+        frame = pd.DataFrame(rows, columns=[*self.settings, *_SPREAD])
+        return _storable(frame.astype(dict.fromkeys(_SPREAD[1:-2], "float64")))
 
     @cached_property
     def groups(self) -> dict[tuple[Any, ...], list[Entry]]:
@@ -180,7 +192,9 @@ def of_entries(
     entries = tuple(entries)
     if changed is None:
         changed = _changed([entry for entry in entries if entry.parameters])
-        entries = tuple(sorted(entries, key=lambda entry: [str(entry.value(name)) for name in (*changed, "seed")]))
+        entries = tuple(
+            sorted(entries, key=lambda entry: [*(str(entry.value(name)) for name in changed), str(entry.seed)])
+        )
     return Collection(name, asked, entries, changed, folder)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pcclab import records, runs, sheet
-from pcclab.parameters import validate
+from pcclab.parameters import load_recorded
 from pcclab.values import read_yaml
 
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -101,16 +101,16 @@ def of_notebook(root: Path, notebook: str) -> Iterator[Entry]:
         if not _ID.fullmatch(folder.name):
             continue  # one set aside, or what the notebook keeps beside its runs
         state, reason, told, result = _read(folder)
-        values: dict[str, Any] = {}
+        values, file = dict[str, Any](), folder / "parameters.yaml"
         try:
-            values = read_yaml(folder / "parameters.yaml")[0]
-            run = runs.Run(notebook, validate(notebook, values, origin="parameters.yaml"), root)
+            values = read_yaml(file)[0]
+            run = runs.Run(notebook, load_recorded(notebook, file), root)
             values = run.parameters.model_dump(mode="json")
             if run.id != folder.name:
                 state = "outdated"
                 reason = f"the same parameters make run {run.id} today: a run that it stands on is another one now"
         except (ValueError, OSError) as error:
-            state, reason = "outdated", f"of another version: {_line(error)}"
+            state, reason = "outdated", f"of another version: {_line(error)}".replace(f"{folder}/", "")
         yield Entry(notebook, folder, values, state, reason, result, told)
 
 

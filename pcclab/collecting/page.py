@@ -1,4 +1,4 @@
-"""A collection as one page of HTML to send: tables, figures and provenance in one file, nothing fetched from elsewhere."""
+"""A collection as one page of HTML to send: tables, figures and provenance in one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def html(collection: Collection) -> str:
 
     loader = jinja2.PackageLoader("pcclab", "collecting")
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"cell": _cell, "told": _told, "duration": _duration}
+    environment.filters |= {"told": _told, "duration": _duration, "breakable": _breakable}
     pictures, only_first = _pictures(collection)
     return environment.get_template("page.html").render(
         found=collection,
         states=text.states(collection),
         how=text.HOW,
         made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        blocks=[(title, frame, _most(frame)) for title, frame in text.blocks(collection).items()],
+        blocks=[(title, frame, _rows(frame)) for title, frame in text.blocks(collection).items()],
         deep=sum(len(path) > text.SHOWN_DEPTH for path in collection.metrics.values()),
         standings=list(_standings(collection)),
         curves=list(_curves(collection)),
@@ -50,7 +50,7 @@ def html(collection: Collection) -> str:
         only_first=only_first,
         shown=_headline(collection),
         provenance=_provenance(collection),
-        label=lambda entry: _setting(collection, entry),
+        label=lambda entry: text.label(collection, [entry.value(name) for name in collection.changed]),
         at=at,
     )
 
@@ -67,11 +67,16 @@ def _headline(collection: Collection) -> dict[str, tuple[str, ...]]:
 
 
 def _setting(collection: Collection, entry: Entry) -> str:
-    return text.label(collection, [entry.value(name) for name in collection.changed])
+    return " / ".join(text.label(collection, [entry.value(name) for name in collection.changed]))
 
 
-def _most(frame: pd.DataFrame) -> dict[Any, int]:
-    return {name: max(cell[3] for cell in row if isinstance(cell, tuple)) for name, row in zip(frame.index, frame.to_numpy(), strict=True)}  # fmt: skip
+def _rows(frame: pd.DataFrame) -> list[tuple[tuple[str, ...], list[tuple[str, str]], int]]:
+    """The rows of a block: setting, cells as mean and half interval, n."""
+    places = [text.decimals(frame[name]) for name in frame]
+    rows = zip(frame.index, frame.to_numpy(dtype=object), text.counts(frame), strict=True)
+    return [
+        (setting, [_cell(*both, most) for both in zip(row, places, strict=True)], most) for setting, row, most in rows
+    ]
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ def _curves(collection: Collection) -> Iterator[tuple[str, str, int]]:
 
 
 def _pictures(collection: Collection) -> tuple[dict[str, list[tuple[Entry, str]]], bool]:
-    """The runs' own figures by name: run and data address, empty for a file that is no PNG; and whether some are left out."""
+    """The runs' own figures by name: run and data address, empty for a damaged file; and whether some are left out."""
     drawn = [(entry, sorted((entry.folder / "figures").glob("*.png"))) for entry in collection.finished]
     drawn = [(entry, paths) for entry, paths in drawn if paths]
     many = sum(len(paths) for _, paths in drawn) > MOST_PICTURES
@@ -155,16 +160,29 @@ def _provenance(collection: Collection) -> dict[str, list[tuple[str, int]]]:
     found: dict[str, list[str]] = {}
     for entry in collection.finished:
         for path, value in leaves(entry.sheet.get("provenance", {})):
-            if path[-1] not in _NOT_SHOWN:
-                found.setdefault(" ".join(path), []).append(value if isinstance(value, str) else json.dumps(value))
+            shown = value if isinstance(value, str) else json.dumps(value)
+            if path[0] == "versions":
+                found.setdefault("versions", []).append(f"{path[-1]} {shown}")
+            elif path[-1] not in _NOT_SHOWN:
+                found.setdefault(" ".join(path), []).append(shown)
         found.setdefault("machine", []).append(str(entry.told("process", "host") or "not known"))
     return {name: [(value, values.count(value)) for value in dict.fromkeys(values)] for name, values in found.items()}
 
 
-def _cell(value: Any, most: int) -> tuple[str, str]:
-    """A mean and its interval, apart."""
-    mean, bracket, rest = text.cell(value, most).partition(" [")
-    return mean, bracket.strip() + rest
+def _cell(value: Any, places: int, most: int) -> tuple[str, str]:
+    """A mean, and below it half of its interval, which lies evenly about it; or why there is none."""
+    mean, _, rest = text.cell(value, most=most, places=places).partition(" ")
+    if "[" in rest:
+        rest = f"± {(value[2] - value[1]) / 2:.{places}f}{rest.partition(']')[2]}"
+    return mean, rest
+
+
+def _breakable(name: str) -> Any:
+    """A name that a narrow column may break behind its signs."""
+    import markupsafe
+
+    safe = str(markupsafe.escape(name))
+    return markupsafe.Markup(safe.replace("_", "_<wbr>").replace(".", ".<wbr>"))
 
 
 def _told(value: Any) -> str:

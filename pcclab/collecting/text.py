@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ HOW = (
     "Mean over seeds and its 95 % interval by Student's t, which takes the runs as independent; a single seed has no "
     "interval. n: runs with a value."
 )
+COUNT = "n"
 SHOWN_DEPTH = 2
 LONGEST = 40
 """Letters of one value in the name of a row; the table of runs has all of it."""
@@ -28,33 +29,45 @@ def blocks(collection: Collection) -> dict[str, pd.DataFrame]:
     What lies deeper in the result than a table's cell, such as the scores at every look, stands in the summary alone.
 
     Returns:
-        Title -> frame of (mean, low, high, n), index the settings; the single figures first, under "".
+        Title -> frame of (mean, low, high, n), index the settings, a level a changed parameter; the single figures
+        first, under "".
     """
     import pandas as pd
 
-    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    rows: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {}
     wide = collection.summary
-    labels = [label(collection, values) for values in wide[[*collection.changed]].to_numpy(dtype=object).tolist()]
+    labels = [label(collection, values) for values in wide[collection.settings].to_numpy(dtype=object).tolist()]
     for setting, row in zip(labels, wide.to_dict("records"), strict=True):
         path = collection.metrics[row["metric"]]
         if len(path) <= SHOWN_DEPTH:
-            cell = (row["mean"], row["low"], row["high"], row["n"])
-            rows.setdefault(".".join(path[:-1]), {}).setdefault(setting, {})[path[-1]] = cell
-    named = " / ".join(collection.changed) or "runs"
-    titles = sorted(rows, key=bool)
-    return {title: pd.DataFrame.from_dict(rows[title], orient="index").rename_axis(named) for title in titles}
+            mean = row["mean"]
+            if row["metric"] in collection.whole and mean.is_integer() and not row["low"] < row["high"]:
+                mean = int(mean)  # steps and counts, not a score that happens to be whole
+            figures = (mean, row["low"], row["high"], row["n"])
+            rows.setdefault(".".join(path[:-1]), {}).setdefault(setting, {})[path[-1]] = figures
+    names = list(collection.changed) or ["runs"]
+    made = {}
+    for title in sorted(rows, key=bool):
+        index = pd.MultiIndex.from_tuples(rows[title], names=names)
+        made[title] = pd.DataFrame(list(rows[title].values()), index=index)
+    return made
 
 
-def label(collection: Collection, setting: list[Any]) -> str:
-    """A setting as a table's row is called."""
-    told = ["–" if value is None or value != value else _short(value) for value in setting]
-    return " / ".join(told) or f"all {len(collection.finished)}"
+def label(collection: Collection, setting: list[Any]) -> tuple[str, ...]:
+    """A setting as a row is called, a word a changed parameter."""
+    told = ("–" if value is None or value != value else _short(value) for value in setting)
+    return tuple(told) or (f"all {len(collection.finished)}",)
 
 
-def cell(value: Any, most: int) -> str:
-    """One (mean, low, high, n) as a table prints it; `most` is what the other rows have as n.
+def cell(value: Any, *, most: int, places: int) -> str:
+    """One (mean, low, high, n) as a table prints it.
 
-    >>> cell((80.8, 80.3, 81.3, 3), 3), cell((0.25, float("nan"), float("nan"), 1), 3)
+    Args:
+        value: the four; None or NaN where runs of this setting have no such metric.
+        most: the n of its row; another one is said.
+        places: decimals.
+
+    >>> cell((80.8, 80.3, 81.3, 3), most=3, places=2), cell((0.25, float("nan"), float("nan"), 1), most=3, places=4)
     ('80.80 [80.30, 81.30]', '0.2500 (n = 1)')
     """
     if not isinstance(value, tuple):
@@ -62,18 +75,31 @@ def cell(value: Any, most: int) -> str:
     mean, low, high, n = value
     if not n:
         return tables.UNDEFINED
-    places = 0 if float(mean).is_integer() and not low < high else 2 if abs(mean) >= 10 else 4
     interval = f" [{low:.{places}f}, {high:.{places}f}]" if low == low else ""
     return f"{mean:.{places}f}{interval}" + (f" (n = {n})" if n != most else "")
 
 
+def decimals(column: Iterable[Any]) -> int:
+    """Decimals of a column's figures: none for whole numbers, two where some reach 10, else four."""
+    means = [value[0] for value in column if isinstance(value, tuple) and value[3]]
+    if all(isinstance(mean, int) for mean in means):
+        return 0
+    return 2 if any(abs(mean) >= 10 for mean in means) else 4
+
+
+def counts(frame: pd.DataFrame) -> list[int]:
+    """The n of each row of a block: the most that one of its cells has."""
+    return [max(value[3] for value in row if isinstance(value, tuple)) for row in frame.to_numpy(dtype=object)]
+
+
 def printed(frame: pd.DataFrame) -> pd.DataFrame:
     """A block with its cells as text, and n as its last column."""
-    most = frame.apply(lambda row: max(value[3] for value in row if isinstance(value, tuple)), axis=1)
-    columns: dict[Any, Callable[[Any], Any]] = {}
+    most = counts(frame)
+    columns: dict[Any, list[Any]] = {}
     for name in frame:
-        columns[name] = [cell(value, n) for value, n in zip(frame[name], most, strict=True)]  # type: ignore[assignment]
-    return type(frame)({**columns, "n": most}, index=frame.index)
+        places = decimals(frame[name])
+        columns[name] = [cell(value, most=n, places=places) for value, n in zip(frame[name], most, strict=True)]
+    return type(frame)({**columns, COUNT if COUNT not in columns else "runs": most}, index=frame.index)
 
 
 def unfinished(collection: Collection) -> pd.DataFrame:
@@ -114,13 +140,13 @@ def plain(collection: Collection) -> str:
         collection: what to show.
     """
     parts = [f"{collection.name}, {states(collection)}"]
-    shown = {}
+    shown: dict[str, pd.Series] = {}
     for title, frame in blocks(collection).items():
         kept = [name for name in frame if not title or name == "average"] or list(frame)[: 0 if shown else 4]
         shown |= {f"{title}.{name}".strip("."): frame[name] for name in kept}
     if shown:
-        frame = printed(_framed(shown))
-        rows = {str(name): row for name, row in frame.to_dict("index").items()}
+        frame = printed(type(frame)(shown))
+        rows = {" / ".join(name): row for name, row in frame.to_dict("index").items()}
         more = len(collection.metrics) - len(shown)
         parts.append(table(rows, title=" / ".join(collection.changed)))
         parts.append(
@@ -129,12 +155,6 @@ def plain(collection: Collection) -> str:
     left = unfinished(collection)
     parts += ["\n".join(f"{name}: {row.state}: {row.reason}" for name, row in left.iterrows())] if len(left) else []
     return "\n\n".join(parts)
-
-
-def _framed(columns: dict[str, Any]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(columns)
 
 
 def _short(value: Any) -> str:

@@ -47,7 +47,7 @@ BACKBONES: Mapping[str, tuple[Any, dict[str, Any]]] = {
 """The sizes of the paper's four backbones as their authors publish them, so that a plan needs no hub."""
 
 BYTES = {"nf4": 0.5 + 1 / 64 + 4 / (64 * 256), "int8": 1.0}
-"""Of one quantised weight: four bits, a byte for each 64, a float32 for each 256 of those. (int8's scale a row apart.)"""
+"""Of one quantised weight: four bits, a byte for each 64, a float32 for each 256 of those; int8's, its scales apart."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Sizes:
     frozen_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Blueprint:
     """What an encoder will be, from its config; no weight of it is read.
 

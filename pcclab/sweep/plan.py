@@ -130,7 +130,7 @@ class Sweep:
                     faults.update(dict.fromkeys(str(error).splitlines()))
                     continue
                 if distinct and run.id in known:
-                    where = sheets.at(self.path, self.lines, next(iter(places.values())))
+                    where = sheets.at(self.path, self.lines, [*places.values()][-1])
                     faults[f"{where}: settings {known[run.id]} and {number} are the same run: drop one of them"] = None
                 known[run.id] = number
                 trials.append(Trial(run, {k: v for k, v in given.items() if k != BASE or several}))
@@ -178,15 +178,14 @@ def load(path: str | os.PathLike[str]) -> Sweep:
     except ValueError as error:
         raise ValueError(f"{sheets.at(file, lines, ('notebook',))}: {error}") from None
     sweep = Sweep(file, notebook, sheet, lines, root)
-    if sheet.tpe is not None:
-        try:
+    kind = "random" if sheet.tpe is None else "tpe"
+    try:
+        if sheet.tpe is not None:
             search.check(notebook)
-            if len(sweep._settings) != 1:
-                raise ValueError(
-                    "a search has one base and one case and no grid: give what varies to ranges, as a list"
-                )
-        except ValueError as error:
-            raise ValueError(f"{sheets.at(file, lines, ('tpe',))}: {error}") from None
+        if len(sweep._settings) != 1 and sheet.tpe is not None:
+            raise ValueError("a search has one base, one case and no grid: give what varies to ranges, as a list")
+    except ValueError as error:
+        raise ValueError(f"{sheets.at(file, lines, (kind,))}: {error}") from None
     assert sweep.trials
     return sweep
 

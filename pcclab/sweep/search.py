@@ -42,7 +42,7 @@ def drawn(wanted: Drawing) -> list[dict[str, Any]]:
             found.append(setting)
         if len(found) == wanted.trials:
             return found
-    raise ValueError(f"random: the ranges offer about {len(found)} settings, not {wanted.trials}: ask for fewer trials")
+    raise ValueError(f"the ranges offer about {len(found)} settings, not {wanted.trials}: ask for fewer trials")
 
 
 def proposed(wanted: Search, scores: tuple[float, ...]) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ def backward(
     """
     ranks = ranks or Ranks()
     lengths = [len(row) for row in tokens]
-    batches = plan_batches(lengths, _balanced(lengths, micro_tokens, ranks.world))
+    batches = plan_batches(lengths, balanced(lengths, micro_tokens, ranks.world))
     sizes = [len(batch) * max(lengths[i] for i in batch) for batch in batches]
     mine = [batches[i] for i in ranks.share(sizes)]
     # A process without a share of a small batch has an empty one: it takes part in every exchange.
@@ -102,7 +102,7 @@ def backward(
     return loss.detach()
 
 
-def _balanced(lengths: Sequence[int], micro_tokens: int, world: int) -> int:
+def balanced(lengths: Sequence[int], micro_tokens: int, world: int) -> int:
     """Token budget of a micro-batch that leaves every process some of a small batch."""
     return micro_tokens if world == 1 else max(max(lengths), min(micro_tokens, -(-sum(lengths) // world)))
 

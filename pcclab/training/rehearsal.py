@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
-from functools import lru_cache
+from dataclasses import astuple, dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.weak import WeakIdKeyDictionary
-from transformers import PreTrainedModel
+from transformers import AttentionInterface, PreTrainedModel
 
 from pcclab.encoders.blueprint import Blueprint, stored
 from pcclab.training import rhythm
@@ -96,12 +96,16 @@ def rehearse(blueprint: Blueprint, texts: int, width: int, way: Way) -> Cost:
     All layers of a model are alike: two short models tell what a layer adds, and the rest follows.
     """
     shallow, deep = (min(depth, blueprint.depth) for depth in (2, 3))
-    less = astuple(_rehearsed(blueprint, shallow, texts, width, way))
-    if deep == shallow:
-        return Cost(*less)
-    more = astuple(_rehearsed(blueprint, deep, texts, width, way))
+    less = _rehearsed(blueprint, shallow, texts, width, way)
+    more = _rehearsed(blueprint, deep, texts, width, way) if deep > shallow else less
     layers = blueprint.depth - shallow
-    return Cost(*(a + layers * (b - a) for a, b in zip(less, more, strict=True)))
+    cost = Cost(*(a + layers * (b - a) for a, b in zip(astuple(less), astuple(more), strict=True)))
+    if not way.recompute or not way.trains:
+        return cost
+    # On the way back one layer at a time has its activations, and the rest is as without recomputing.
+    plain = remembered(blueprint, texts, width, replace(way, recompute=False))
+    peak = cost.kept + plain.kept / blueprint.depth + plain.peak - plain.kept
+    return replace(cost, peak=peak, forward=plain.forward, back=plain.back + plain.forward)
 
 
 def _rehearsed(blueprint: Blueprint, depth: int, texts: int, width: int, way: Way) -> Cost:
@@ -123,6 +127,8 @@ def _rehearsed(blueprint: Blueprint, depth: int, texts: int, width: int, way: Wa
         with _autocast(way):
             vectors = trunk(input_ids=ids, **options).last_hidden_state.mean(1)
         kept = counted.now
+        if way.recompute:  # tensors without values are not let go in time on this way back
+            return Cost(kept, 0, there, 0, 0)
         vectors.backward(torch.ones_like(vectors))
         return Cost(kept, counted.peak, there, forward, flops.get_total_flops() - 2 * forward)
 
@@ -149,10 +155,31 @@ def _prepared(blueprint: Blueprint, depth: int, way: Way) -> tuple[PreTrainedMod
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     module._buffers[name] = torch.zeros(buffer.shape, dtype=buffer.dtype)
-        # The attention kernels of a GPU drop out without keeping a matrix, a CPU's do not.
-        if way.cuda and isinstance(getattr(module, "dropout", None), nn.Dropout) and hasattr(module, "is_causal"):
-            module.dropout.p = 0.0
+    # Where values are missing, transformers builds a mask that a batch without padding does not have.
+    AttentionInterface.register("rehearsed", partial(_attention, keeps_matrix=not way.cuda))
+    trunk.config._attn_implementation = "rehearsed"
     return trunk, fake
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Any,
+    *,
+    keeps_matrix: bool,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **other: Any,
+) -> tuple[Tensor, None]:
+    """The attention as transformers calls it; a GPU's kernels drop out without keeping a matrix, a CPU's do not."""
+    causal = query.shape[2] > 1 and bool(getattr(module, "is_causal", True))
+    told = {"dropout_p": dropout if keeps_matrix else 0.0, "scale": scaling, "is_causal": causal}
+    result = nn.functional.scaled_dot_product_attention(
+        query, key, value, **told, enable_gqa=query.shape[1] != key.shape[1]
+    )
+    return result.transpose(1, 2).contiguous(), None
 
 
 def _autocast(way: Way) -> torch.autocast:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pcclab.training.cards import card_of
 from pcclab.workflows.ablations import SECTIONS, ablate, by_setting
 from pcclab.workflows.bench import Bench, Trial, frozen, rated
 from pcclab.workflows.costs import RECIPES, measure_costs, ratios
@@ -11,6 +12,8 @@ from pcclab.workflows.grid import Cell, by_task, grid
 from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
+from pcclab.workflows.planning import PLANNED, Plan, plan
+from pcclab.workflows.proposing import proposal
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse, term_sizes
 from pcclab.workflows.regression import from_scratch, two_phase
@@ -21,6 +24,7 @@ __all__ = [
     "JUDGING",
     "METHODS",
     "PAIR_LOSSES",
+    "PLANNED",
     "PRINTED",
     "RECIPES",
     "SECTIONS",
@@ -29,12 +33,14 @@ __all__ = [
     "Geometry",
     "Judged",
     "Model",
+    "Plan",
     "Trial",
     "ablate",
     "by_part",
     "by_setting",
     "by_task",
     "card",
+    "card_of",
     "choices",
     "export",
     "from_scratch",
@@ -50,6 +56,8 @@ __all__ = [
     "measure_costs",
     "other_models",
     "paired",
+    "plan",
+    "proposal",
     "race",
     "race_of",
     "rankcse",
