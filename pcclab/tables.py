@@ -131,6 +131,9 @@ def latex(
 def escaped(text: str) -> str:
     r"""Plain text as LaTeX, for a caption.
 
+    Args:
+        text: of any signs.
+
     >>> escaped("50 % & 80.05 ± 0.13")
     '50 \\% \\& 80.05 $\\pm$ 0.13'
     """

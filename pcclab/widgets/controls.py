@@ -59,6 +59,12 @@ class Choice(Steps):
 def linear(low: float, high: float, step: float = 1, told: str = "") -> Steps:
     """Equal steps from low to high; whole numbers where all three are.
 
+    Args:
+        low: where the slider begins.
+        high: where it ends.
+        step: between two values.
+        told: what the value is, for whoever points at the slider.
+
     >>> linear(0, 1, 0.25).values
     (0.0, 0.25, 0.5, 0.75, 1.0)
     """
@@ -71,6 +77,11 @@ def linear(low: float, high: float, step: float = 1, told: str = "") -> Steps:
 def powers(low: float, high: float, told: str = "") -> Steps:
     """1, 2, 5, 10 and so on from low to high, and both ends; whole numbers where both are.
 
+    Args:
+        low: where the slider begins, above 0.
+        high: where it ends.
+        told: what the value is, for whoever points at the slider.
+
     >>> powers(4, 100).values
     (4, 5, 10, 20, 50, 100)
     """
@@ -82,7 +93,13 @@ def powers(low: float, high: float, told: str = "") -> Steps:
 
 
 def choices(values: Sequence[Any], told: str = "", *, value: Any = None) -> Choice:
-    """A list of these, which begins with `value`."""
+    """A list to choose from.
+
+    Args:
+        values: in the list's order.
+        told: what the value is, for whoever points at the list.
+        value: where it begins; None where the view is given one.
+    """
     return Choice(tuple(values), told, value)
 
 
