@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,12 +51,25 @@ def test_help_comes_within_a_second_and_names_every_command(checkout: Path) -> N
         told = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
-    for name in ("quickstart", "run", "race", "evaluate", "export", "data", "doctor", "jupyter", "kernels", "test"):
+    for name in (
+        "quickstart",
+        "run",
+        "race",
+        "evaluate",
+        "export",
+        "figures",
+        "data",
+        "doctor",
+        "jupyter",
+        "kernels",
+        "test",
+    ):
         assert f" {name} " in told
 
 
 @pytest.mark.parametrize(
-    "name", ["quickstart", "run", "race", "evaluate", "export", "data", "doctor", "jupyter", "kernels", "test"]
+    "name",
+    ["quickstart", "run", "race", "evaluate", "export", "figures", "data", "doctor", "jupyter", "kernels", "test"],
 )
 def test_every_command_has_help(call: Any, name: str) -> None:
     code, out, _ = call(name, "--help")
@@ -408,3 +422,20 @@ def test_a_result_is_printed_as_tables_and_lines() -> None:
     assert "undefined" in told
     assert "curve: 2 values" in told
     assert len({len(line.rstrip()) for line in told.split("\n\n")[0].splitlines()[:2]}) == 1
+
+
+def test_figures_are_rebuilt_checked_and_listed(call: Any, own_root: Path, checkout: Path) -> None:
+    code, out, _ = call("figures", "--list")
+    assert code == 0 and "rankcse_terms" in out and "not redrawn: RankCSE, figure 2" in out
+    (own_root / "figures").mkdir()
+    shutil.copy(checkout / "figures" / "gold_ceilings.json", own_root / "figures")
+    code, out, _ = call("figures", "gold_ceilings", "--check")
+    assert code == 1 and "differs: gold_ceilings.pdf, gold_ceilings.png" in out
+    code, out, _ = call("figures", "gold_ceilings", "rankcse_13")
+    assert code == 0 and "from its JSON, 3 files" in out and "pcclab run 09 --set real" in out
+    code, out, _ = call("figures", "gold_ceilings", "--check")
+    assert code == 0 and "byte for byte" in out
+    code, _, said = call("figures", "gold_ceiling")
+    assert code == 2 and "gold_ceilings" in said
+    code, _, said = call("figures", "--check", "--from-runs")
+    assert code == 2 and "give one of them" in said

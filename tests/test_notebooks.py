@@ -266,3 +266,22 @@ def test_the_paper_sets_run_both_stages_with_a_small_model_in_place_of_the_7b(ow
     results = [json.loads((folder / "result.json").read_text(encoding="utf8")) for folder in (stage1, stage2)]
     assert results[1]["baseline"]["average"] == pytest.approx(results[0]["after"]["average"], abs=1e-3)
     assert results[1]["after"]["average"] != results[1]["baseline"]["average"]
+
+
+def test_the_papers_figures_are_made_from_a_run_and_again_from_themselves(own_root: Path) -> None:
+    done = papermill(own_root, "12_paper")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert only_run(own_root, "01_ceiling", source="synthetic").is_dir()
+    folder = only_run(own_root, "12_paper", source="synthetic")
+    pdfs = {path.stem for path in (folder / "figures").glob("*.pdf")}
+    assert pdfs == {"binary_scorer", "ceiling_over_share", "gold_ceilings"}
+    assert "3 figures and 0 tables" in verdict(own_root)
+    saved = sorted((CHECKOUT / "figures" / "tables").glob("*.json"))
+    if not saved:
+        pytest.skip("no table is committed yet: pcclab figures --from-runs makes them from finished runs")
+    (own_root / "figures").symlink_to(CHECKOUT / "figures")
+    again = papermill(
+        own_root, "12_paper", "-p", "numbers", "saved", "-y", f"entries: [{saved[0].stem}, binary_scorer]"
+    )
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert "1 figures and 1 tables" in verdict(own_root)

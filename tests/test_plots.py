@@ -753,3 +753,30 @@ def test_costs_stand_side_by_side_and_refuse_what_a_logarithm_cannot_show() -> N
         plots.cost_pairs(frame.assign(memory=0.0))
     with pytest.raises(ValueError, match="several rows of one path"):
         plots.cost_pairs(pd.concat([frame, frame]))
+
+
+class TestPublished:
+    """What a paper printed is told apart from what was measured."""
+
+    def test_hollow_marks_for_a_series_of_a_paper(self) -> None:
+        ours = ranks()
+        theirs = ours[ours["model"] == "minilm"].assign(model="paper: SimCSE", low=lambda part: part["value"])
+        ax = plots.rank_scores(pd.concat([ours, theirs.assign(high=theirs["value"])]), measure="kendall")
+        faces = {line.get_label(): line.get_markerfacecolor() for line in ax.lines}
+        assert faces["paper: SimCSE"] == "white" and faces["minilm"] != "white"
+
+    def test_a_paper_may_have_an_average_alone(self) -> None:
+        frame = scores().assign(run=lambda part: part["run"])
+        average = frame.groupby("run", as_index=False)["spearman"].mean().assign(task="Avg.")
+        paper = pd.DataFrame({"task": ["Avg."], "run": ["paper: keep"], "spearman": [90.61]})
+        ax = plots.stage_levels(pd.concat([frame, average, paper]))
+        assert "paper: keep 90.61" in words(ax)
+
+    def test_scores_of_other_encoders_stand_as_figures_beside_ours(self) -> None:
+        frame = race()
+        first = str(frame["loss"].iloc[0])
+        ax = plots.race_intervals(frame, published={"BERT-base": {first: 76.03}, "RoBERTa-base": {}})
+        told = words(ax)
+        assert {"ours", "BERT-base", "RoBERTa-base", "76.03"} <= set(told)
+        assert told.count("–") == 2 * frame["loss"].nunique() - 1
+        assert ax.get_xlim()[0] > 76.03  # not drawn on our axis

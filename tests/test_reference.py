@@ -167,3 +167,11 @@ def test_unknown_names_are_answered_with_the_known() -> None:
         reference.cells("rank")
     with pytest.raises(ValueError, match="no table '9': there are 1, 2, 3, 4, 5, 6, filtered"):
         reference.cells("pcc-tuning", table="9")
+
+
+def test_printed_rows_come_under_the_names_of_a_figure() -> None:
+    rows = reference.printed("rankcse", "13", {"KCC / SimCSE": "paper: SimCSE"})
+    assert list(rows["task"]) == ["sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr", "Avg."]
+    assert set(rows["name"]) == {"paper: SimCSE"} and rows["value"].iloc[-1] == 47.66
+    with pytest.raises(ValueError, match="has no row 'KCC / BERT'"):
+        reference.printed("rankcse", "13", {"KCC / BERT": "x"})

@@ -146,3 +146,58 @@ class TestGrey:
         mask = pd.DataFrame(strange, index=["k" if "gian" in strange else "y"])
         with pytest.raises(ValueError, match="grey has '(gian|y)', the table has not"):
             tables.markdown(self.frame, grey=mask)
+
+
+class TestParts:
+    """Second best, parts with a best of their own, and what stands beside a number."""
+
+    FRAME = pd.DataFrame(
+        {"Avg.": [76.25, 80.05, 80.36, 66.31, 70.27, math.nan], "pairs": [1, 1, 1, 2, 2, 2]},
+        index=pd.MultiIndex.from_tuples(
+            [("BERT", "SimCSE"), ("BERT", "ListNet"), ("BERT", "ListMLE"),
+             ("ours", "SimCSE"), ("ours", "ListNet"), ("ours", "ListMLE")], names=["of", "method"],
+        ),
+    )  # fmt: skip
+
+    def test_second_is_underlined_and_ties_share_it(self) -> None:
+        frame = pd.DataFrame({"x": [3.0, 2.0, 2.0, 1.0]}, index=list("abcd"))
+        body = rows(tables.markdown(frame, bold="max", second=True))[2:]
+        assert [row[1] for row in body] == ["**3.00**", "<u>2.00</u>", "<u>2.00</u>", "1.00"]
+        assert r"d & \underline{2.00}" in tables.latex(frame[1:], bold="min", second=True).replace("c &", "d &")
+        alone = rows(tables.markdown(frame[:1], bold="max", second=True))[2:]
+        assert alone[0][1] == "**3.00**"
+
+    def test_each_part_has_its_heading_and_its_best(self) -> None:
+        body = rows(tables.markdown(self.FRAME, bold="max", second=True, within="of", columns=["Avg."]))[2:]
+        assert body == [
+            ["*BERT*", "", ""],
+            ["SimCSE", "76.25", "1"],
+            ["ListNet", "<u>80.05</u>", "1"],
+            ["ListMLE", "**80.36**", "1"],
+            ["*ours*", "", ""],
+            ["SimCSE", "<u>66.31</u>", "2"],
+            ["ListNet", "**70.27**", "2"],
+            ["ListMLE", "undefined", "2"],
+        ]
+        lines = tables.latex(self.FRAME, bold="max", within="of").splitlines()
+        assert lines.count(r"\midrule") == 2
+        assert r"\multicolumn{3}{l}{\textit{ours}} \\" in lines
+        assert lines[2] == r"method & Avg. & pairs \\"
+
+    def test_small_text_stands_beside_its_number(self) -> None:
+        beside = pd.DataFrame({"Avg.": ["±0.13"], "pairs": [None]}, index=self.FRAME.index[4:5])
+        line = tables.latex(self.FRAME, bold="max", within="of", beside=beside).splitlines()[-4]
+        assert line == r"ListNet & \textbf{70.27} {\scriptsize $\pm$0.13} & \textbf{2} \\"
+        shown = rows(tables.markdown(self.FRAME, within="of", beside=beside))[8]
+        assert shown == ["ListNet", "70.27 <small>±0.13</small>", "2"]
+
+    def test_a_wide_table_takes_both_columns(self) -> None:
+        lines = tables.latex(SCORES, caption="All.", wide=True).splitlines()
+        assert lines[0] == r"\begin{table*}" and lines[-1] == r"\end{table*}"
+
+    @pytest.mark.parametrize("options", [{"within": "method"}, {"within": "tasks"}])
+    def test_a_level_that_parts_nothing_is_refused(self, options: dict[str, str]) -> None:
+        with pytest.raises(ValueError, match="its first of two levels parts it"):
+            tables.markdown(self.FRAME, **options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="beside has 'nobody'"):
+            tables.markdown(self.FRAME, beside=pd.DataFrame({"nobody": [1]}, index=self.FRAME.index[:1]))

@@ -34,6 +34,22 @@ def p(begin: Any) -> Any:
 
 def test_every_section_a_parameter_can_name_is_there(p: Any) -> None:
     assert set(SECTIONS) == set(EXPECTED) == set(p.ablations)
+    assert {section: set(labels) for section, labels in ablations.LABELS.items()} == {
+        section: columns for section, (_, columns) in EXPECTED.items()
+    }
+
+
+def test_a_result_holds_every_setting_with_its_spread() -> None:
+    frame = pd.DataFrame(
+        {"objective": ["listnet", "listnet", "listmle"], "tau2": [0.05, 0.05, 0.05], "tau3": [0.025, 0.025, None],
+         "average": [70.0, 71.0, 69.0], "head average": [60.0, 62.0, 61.0]}
+    )  # fmt: skip
+    told = ablations.by_setting("temperatures", frame)
+    assert list(told) == ["listnet / 0.05 / 0.025", "listmle / 0.05"]
+    assert told["listnet / 0.05 / 0.025"] == pytest.approx(
+        {"mean": 70.5, "deviation": 0.5**0.5, "seeds": 2, "head": 61}
+    )
+    assert "deviation" not in told["listmle / 0.05"]  # one seed has none
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from pcclab import runs
 from pcclab.evaluation import Results
 from pcclab.evaluation.results import TaskScore
 from pcclab.workflows import grid
-from pcclab.workflows.grid import CELL, flat, told
+from pcclab.workflows.grid import CELL, by_task, flat, told
 
 NOTEBOOK = "07_rankcse"
 
@@ -185,3 +186,15 @@ def test_undefined_scores_are_told_as_a_word(start: Any, capsys: Any) -> None:
     assert told(results) == {"stsb": "undefined", "sickr": 1.0, "average": "undefined"}
     over(start(methods=["simcse", "listnet"]), lambda run, shared: {"tests": told(results)})
     assert "simcse, 0: tests undefined" in capsys.readouterr().out
+
+
+def test_scores_by_method_and_task_with_their_deviation() -> None:
+    cells = pd.DataFrame(
+        {"methods": ["b", "b", "a"], "seeds": [0, 1, 0], "dev": 80.0, "tests/stsb": [82.0, 84.0, 70.0],
+         "tests/sickr": [77.0, float("nan"), 60.0]}
+    )  # fmt: skip
+    told = by_task(cells, "methods")
+    assert list(told) == ["b", "a"]
+    assert told["b"]["stsb"] == pytest.approx([83.0, 2**0.5])
+    assert "sickr" not in told["b"]  # undefined in one seed: no mean of the others
+    assert told["a"] == {"stsb": [70.0], "sickr": [60.0]}
