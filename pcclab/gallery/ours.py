@@ -55,15 +55,16 @@ def result(place: str) -> Result:
 def made_by(found: Results) -> str:
     """What a caption says of our rows: encoder, data, seeds and machine."""
     first = next(iter(found.values()))
-    encoder = first.parameters.get("encoder") or ", ".join(first.parameters.get("models", []))
+    encoder = first.parameters.get("encoder", "minilm")
     told = first.sheet.get("provenance", {})
     names = {"minilm": "all-MiniLM-L6-v2 (22 million weights)"}
+    models = ", as it comes and trained further" if "models" in first.parameters else ""
     seeds = first.parameters.get("seeds") or {entry.parameters.get("seed") for entry in found.values()}
     device = {"cpu": f"a CPU with {told.get('cpus', '?')} cores"}.get(
         told.get("device"), told.get("device", "a machine")
     )
     source = {"senteval": "SentEval's data"}.get(first.parameters["source"], first.parameters["source"] + " data")
-    return f"{names.get(encoder, encoder)} on {source}, {len(seeds)} seed(s), on {device}"
+    return f"{names.get(encoder, encoder)}{models} on {source}, {len(seeds)} seed(s), on {device}"
 
 
 def stage2_tasks(found: Results) -> list[Row]:
@@ -108,7 +109,7 @@ def batch_sizes(found: Results) -> list[Row]:
 def slopes(found: Results) -> list[Row]:
     """04: slope and threshold of the two losses with a buffer, by the trunk's cosine."""
     return [
-        _setting(f"{_SLOPED[names[0]]} / k {float(names[1]):g} / x0 {float(names[2]):g}", "Spearman", told)
+        _setting(f"{_SLOPED[names[0]]}, k {float(names[1]):g}, x0 {float(names[2]):g}", "Spearman", told)
         for names, told in _settings(found, "slope and threshold")
     ]
 
