@@ -17,6 +17,10 @@ TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC", "Avg.")
 
 
+COLUMN_SIGNS = 52
+"""Signs of a table's line that fit into one column of a paper; a longer one takes both."""
+
+
 class Sheet(NamedTuple):
     """A table of the catalogue.
 
@@ -153,8 +157,10 @@ def write_table(sheet: Mapping[str, Any], path: Path) -> list[Path]:
         beside = pd.DataFrame(sheet["beside"], index=frame.index, columns=frame.columns)
     options: dict[str, Any] = {"bold": "max", "second": True, "missing": "–", "within": "of", "beside": beside}
     options["columns"] = [name for name in frame.columns if "deviation" not in name]
-    longest = max(len(str(label)) for label in frame.index.get_level_values(1))
-    wide = len(frame.columns) > 4 or longest + 9 * len(frame.columns) > 45  # signs that fit into one column
+    # Signs of a line: the longest label, and in each column its head or a score with what stands beside it.
+    score = 12 if beside is not None else 6
+    signs = max(len(str(label)) for label in frame.index.get_level_values(1))
+    wide = signs + sum(max(len(name), score) + 2 for name in frame.columns) > COLUMN_SIGNS
     printed = tables.latex(
         frame, caption=tables.escaped(sheet["caption"]), label=f"tab:{path.stem}", wide=wide, **options
     )
