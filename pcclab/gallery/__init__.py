@@ -15,6 +15,7 @@ from pathlib import Path
 from pcclab import figures, files, runs
 from pcclab.complaints import unknown
 from pcclab.gallery.catalogue import FIGURES, NONE, Shown
+from pcclab.gallery.ours import OURS
 from pcclab.gallery.sheets import TABLES, Sheet, sheet_of, write_table
 from pcclab.parameters.places import words
 
@@ -165,6 +166,7 @@ __all__ = [
     "FIGURES",
     "MADE_WITH",
     "NONE",
+    "OURS",
     "TABLES",
     "Sheet",
     "Shown",
