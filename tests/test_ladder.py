@@ -74,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         "figures",
         "losses",
         "plots",
+        "parameters",
         "runs",
         "training",
         "workflows",

@@ -29,7 +29,11 @@ _NOT_SHOWN = ("peak_memory_mib", "peak_gpu_memory_mib")
 
 
 def html(collection: Collection) -> str:
-    """The whole page; the same runs give the same page but for the date."""
+    """The whole page; the same runs give the same page but for the date.
+
+    Args:
+        collection: what to show.
+    """
     import jinja2
 
     loader = jinja2.PackageLoader("pcclab", "collecting")
@@ -203,7 +207,12 @@ def _duration(seconds: Any) -> str:
 
 
 def write(collection: Collection, path: Path) -> Path:
-    """Write the page to a file, atomically."""
+    """Write the page to a file, atomically.
+
+    Args:
+        collection: what to show.
+        path: the file; one that is there is replaced.
+    """
     with sheet.writing(path.parent):
         files.write_text(path, html(collection))
     return path

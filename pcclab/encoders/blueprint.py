@@ -32,7 +32,7 @@ from pcclab.encoders.prompts import fill
 
 _SEVEN = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32}
 _LLAMA = {**_SEVEN, "vocab_size": 32000, "intermediate_size": 11008, "max_position_embeddings": 2048}
-BACKBONES: Mapping[str, tuple[Any, dict[str, Any]]] = {
+BACKBONES: dict[str, tuple[Any, dict[str, Any]]] = {
     "facebook/opt-6.7b": (
         OPTConfig,
         {**_SEVEN, "vocab_size": 50272, "ffn_dim": 16384, "word_embed_proj_dim": 4096, "max_position_embeddings": 2048},

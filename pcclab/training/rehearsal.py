@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -102,10 +103,8 @@ def rehearse(blueprint: Blueprint, texts: int, width: int, way: Way) -> Cost:
     cost = Cost(*(a + layers * (b - a) for a, b in zip(astuple(less), astuple(more), strict=True)))
     if not way.recompute or not way.trains:
         return cost
-    # On the way back one layer at a time has its activations, and the rest is as without recomputing.
     plain = remembered(blueprint, texts, width, replace(way, recompute=False))
-    peak = cost.kept + plain.kept / blueprint.depth + plain.peak - plain.kept
-    return replace(cost, peak=peak, forward=plain.forward, back=plain.back + plain.forward)
+    return replace(cost, forward=plain.forward, back=plain.back + plain.forward)
 
 
 def _rehearsed(blueprint: Blueprint, depth: int, texts: int, width: int, way: Way) -> Cost:
@@ -118,7 +117,9 @@ def _rehearsed(blueprint: Blueprint, depth: int, texts: int, width: int, way: Wa
     gradients = [weights.grad for weights in trained if weights.grad is not None]
     counted = Live([*trunk.parameters(), *trunk.buffers(), *gradients, ids])
     options = {"use_cache": False} if blueprint.reads_on else {}
-    with fake, counted, FlopCounterMode(display=False) as flops:
+    # The counter of operations would hold on to what is computed again.
+    flops = FlopCounterMode(display=False)
+    with fake, counted, nullcontext() if way.recompute else flops:
         with torch.no_grad(), _autocast(way):
             trunk(input_ids=ids, **options)
         there, forward, counted.peak = counted.peak, flops.get_total_flops(), counted.now
@@ -127,8 +128,6 @@ def _rehearsed(blueprint: Blueprint, depth: int, texts: int, width: int, way: Wa
         with _autocast(way):
             vectors = trunk(input_ids=ids, **options).last_hidden_state.mean(1)
         kept = counted.now
-        if way.recompute:  # tensors without values are not let go in time on this way back
-            return Cost(kept, 0, there, 0, 0)
         vectors.backward(torch.ones_like(vectors))
         return Cost(kept, counted.peak, there, forward, flops.get_total_flops() - 2 * forward)
 
@@ -146,7 +145,7 @@ def _prepared(blueprint: Blueprint, depth: int, way: Way) -> tuple[PreTrainedMod
             module.__class__ = _FullNorm
         # peft's layer over quantised weights leaves a number format alone where a GPU's autocast is at work.
         if way.half and way.cuda and blueprint.quantization != "none" and hasattr(module, "cast_input_dtype_enabled"):
-            module.cast_input_dtype_enabled = False
+            setattr(module, "cast_input_dtype_enabled", False)  # noqa: B010
         with fake:
             for name, weights in module._parameters.items():
                 if weights is not None:
@@ -175,7 +174,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """The attention as transformers calls it; a GPU's kernels drop out without keeping a matrix, a CPU's do not."""
     causal = query.shape[2] > 1 and bool(getattr(module, "is_causal", True))
-    told = {"dropout_p": dropout if keeps_matrix else 0.0, "scale": scaling, "is_causal": causal}
+    told: dict[str, Any] = {"dropout_p": dropout if keeps_matrix else 0.0, "scale": scaling, "is_causal": causal}
     result = nn.functional.scaled_dot_product_attention(
         query, key, value, **told, enable_gqa=query.shape[1] != key.shape[1]
     )

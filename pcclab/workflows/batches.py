@@ -63,35 +63,39 @@ def works(notebook: str, p: Any, blueprint: Blueprint, *, world: int, mean: floa
         world: processes.
         mean: tokens of a sentence on average, the template aside; None counts them where it can, or assumes.
     """
-    if notebook.startswith("02"):
-        return [_work("stage 1", p, blueprint, world, mean, 3, NLI_TRIPLETS, None)]
-    return [_work(level, p, blueprint, world, mean, 2, PAIRS[level], level) for level in p.levels]
+    return [_work(level, p, blueprint, world, mean) for level in _levels(notebook, p)]
 
 
-def _work(
-    label: str, p: Any, blueprint: Blueprint, world: int, mean: float | None, sides: int, declared: int, level: Any
-) -> Work:
+def lengths_of(notebook: str, p: Any, blueprint: Blueprint, *, mean: float | None = None) -> list[list[int]]:
+    """Tokens of the texts of some steps of a notebook's first training: those that `works` looks at."""
+    return _drawn(blueprint, p.source, p.seed, p.batch_size, p.max_tokens, mean, _levels(notebook, p)[0])[2]
+
+
+def _levels(notebook: str, p: Any) -> tuple[str | None, ...]:
+    return (None,) if notebook.startswith("02") else p.levels
+
+
+def _work(level: str | None, p: Any, blueprint: Blueprint, world: int, mean: float | None) -> Work:
     settings = FitSettings.of(p)
-    rows, size, lengths, counted = _drawn(
-        blueprint, p.source, p.seed, p.batch_size, p.max_tokens, mean, sides, declared, level
-    )
-    steps = [_step(step, settings, world) for step in lengths]
+    rows, texts, lengths, counted = _drawn(blueprint, p.source, p.seed, p.batch_size, p.max_tokens, mean, level)
+    steps = [graph(step, settings, world) for step in lengths]
     shapes, totals, kept, shares = zip(*steps, strict=True)
     largest = max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
     return Work(
-        label, total_steps(settings, rows, 2), rows, size * sides, float(np.mean(totals)), largest,
+        level or "stage 1", total_steps(settings, rows, 2), rows, texts, float(np.mean(totals)), largest,
         float(np.mean(kept)), float(np.mean(shares)), counted,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=16)
 def _drawn(
-    blueprint: Blueprint, source: str, seed: int, batch_size: int, max_tokens: int, mean: float | None, sides: int,
-    declared: int, level: Any,
+    blueprint: Blueprint, source: str, seed: int, batch_size: int, max_tokens: int, mean: float | None,
+    level: str | None,
 ) -> tuple[int, int, list[list[int]], str]:  # fmt: skip
-    """Rows of the table, rows of a batch, the lengths of some batches' texts, and where they come from."""
+    """Rows of the table, texts of a step, the lengths of some batches' texts, and where they come from."""
     table, counted = _table(source, seed, level)
-    rows = declared if table is None else len(table)
+    sides = 2 if level else 3
+    rows = len(table) if table is not None else PAIRS[level] if level else NLI_TRIPLETS
     draw = np.random.default_rng(seed)
     size = min(batch_size, rows)
     batches = [draw.choice(rows, size, replace=False) for _ in range(DRAWN)]
@@ -106,10 +110,10 @@ def _drawn(
         sentence = draw.gamma(4.0, mean / 4.0, DRAWN * size * sides).round().clip(2, max_tokens)
         lengths = sentence.astype(np.int64) + blueprint.overhead()
         counted += f"; tokens assumed: {mean:g} a sentence and {blueprint.overhead()} around it"
-    return rows, size, lengths.reshape(DRAWN, -1).tolist(), counted
+    return rows, size * sides, lengths.reshape(DRAWN, -1).tolist(), counted
 
 
-def _step(lengths: Sequence[int], settings: FitSettings, world: int) -> tuple[tuple[int, int], int, bool, float]:
+def graph(lengths: Sequence[int], settings: FitSettings, world: int = 1) -> tuple[tuple[int, int], int, bool, float]:
     """Largest graph of one step on one process, its padded tokens, whether it is kept, the largest process's share."""
     batches = plan_batches(lengths, balanced(lengths, settings.micro_tokens, world))
     sizes = [len(batch) * max(lengths[i] for i in batch) for batch in batches]

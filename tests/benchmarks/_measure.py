@@ -1,4 +1,4 @@
-"""What both benchmarks share: two sides measured in turn in one process, and the record that is kept of it."""
+"""What the benchmarks share: sides measured in turn in one process, and the record that is kept of it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,26 @@ FIGURES = Path(__file__).resolve().parents[2] / "figures" / "benchmarks"
 
 def alternate(ours: Callable[[int], Any], theirs: Callable[[int], Any], rounds: int) -> dict[str, Any]:
     """Seconds of both sides, turn about (A B, B A, ...), after one uncounted warm-up of each on round 0."""
-    ours(0), theirs(0)
-    seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
-    sides = [("ours", ours), ("theirs", theirs)]
+    measured = turn_about({"ours": ours, "theirs": theirs}, rounds)
+    return {**measured, "ratio": measured["ratio"]["ours"]}
+
+
+def turn_about(sides: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, Any]:
+    """Seconds of all sides, in turn and back again, after a warm-up of each; ratios: the last one's to the others'."""
+    for work in sides.values():
+        work(0)
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds):
-        for name, work in sides if turn % 2 == 0 else reversed(sides):
+        for name in sides if turn % 2 == 0 else reversed(sides):
             began = time.perf_counter()
-            work(turn)
+            sides[name](turn)
             seconds[name].append(time.perf_counter() - began)
-    ratios = [b / a for a, b in zip(seconds["ours"], seconds["theirs"], strict=True)]
+    *others, last = sides
+    ratios = {name: [b / a for a, b in zip(seconds[name], seconds[last], strict=True)] for name in others}
     return {
         "seconds": {name: [round(s, 3) for s in values] for name, values in seconds.items()},
         "median_seconds": {name: round(statistics.median(values), 3) for name, values in seconds.items()},
-        "ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)},
+        "ratio": {name: {"median": statistics.median(r), "min": min(r), "max": max(r)} for name, r in ratios.items()},
     }
 
 
