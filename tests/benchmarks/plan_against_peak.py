@@ -41,8 +41,8 @@ SMALL = {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 8, 
 ROOT = Path(__file__).resolve().parents[2]
 HOW = (
     "the training step of pcclab.training.cached with AdamW, gradients clipped, on the lengths the plan drew, its "
-    "heaviest batch among them; random weights and token ids; plan: bytes of tensors at the most, nothing added for what is "
-    "around; measured: torch.cuda.max_memory_allocated on a GPU, live tensors counted by a dispatch mode on a CPU"
+    "heaviest batch among them; random weights and token ids; plan: bytes of tensors at the most, nothing added for "
+    "what is around; measured: torch.cuda.max_memory_allocated on a GPU, live tensors counted by a dispatch mode on a CPU"
 )
 
 
