@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -219,3 +220,26 @@ def test_the_identifier_has_not_moved() -> None:
 @given(name=st.text(max_size=20))
 def test_near_always_names_something_known(name: str) -> None:
     assert any(known in near(name, ["leakage", "levels", "seed"]) for known in ("leakage", "levels", "seed"))
+
+
+def test_a_parameter_that_came_later_leaves_earlier_runs_where_they_were(
+    checkout: Path, tmp_path: Path, values: dict[str, Any]
+) -> None:
+    """The smoke run of notebook 03 had this identifier before it could be told a loss."""
+    before = {name: value for name, value in values.items() if name != "loss"}
+    (tmp_path / "parameters.yaml").write_text(yaml.safe_dump(before))
+    recorded = parameters.load_recorded(STAGE2, tmp_path / "parameters.yaml")
+    assert recorded == parameters.validate(STAGE2, values)
+    now = parameters.identifier(STAGE2, recorded, on=("aaaff18b04e8",))
+    assert now == "4fcda9259cc4"
+    other = parameters.validate(STAGE2, {**values, "loss": "cosent"})
+    assert parameters.identifier(STAGE2, other, on=("aaaff18b04e8",)) != now
+    with pytest.raises(ValueError, match="the parameter loss is missing"):
+        parameters.load_file(STAGE2, tmp_path / "parameters.yaml")
+
+
+def test_the_nearest_set_and_what_differs_from_it(checkout: Path, values: dict[str, Any]) -> None:
+    mine = parameters.validate(STAGE2, {**values, "seed": 3, "levels": ["keep"], "leakage": "keep"})
+    assert parameters.nearest_set(checkout, STAGE2, mine) == ("smoke", ["seed=3", "leakage=keep", "levels=keep"])
+    again = parameters.load_spoken(checkout, "03 smoke seed=3 leakage=keep levels=keep")[1]
+    assert again == mine

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 from torch.testing import assert_close
 
-from pcclab import encoders, losses
+from pcclab import encoders, losses, parameters
 from pcclab.data import LabelledTexts, NLIPairs, ScoredPairs, Sentences, Triplets
 from pcclab.encoders.heads import SiameseHead
 from pcclab.training import bind, teachers
@@ -292,3 +292,8 @@ def test_half_precision_embeddings_are_judged_in_float32():
         value = objective.loss(range(6))(half)
         assert value.dtype == torch.float32
         assert_close(value, objective.loss(range(6))(half.float()))
+
+
+def test_notebook_03_offers_every_loss_of_pairs_that_asks_for_no_head():
+    offered = parameters.Stage2Parameters.model_fields["loss"].annotation.__args__
+    assert set(offered) == {name for name, homes in HOMES.items() if homes >= RATED and head_for(name) is None}
