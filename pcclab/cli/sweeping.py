@@ -57,9 +57,11 @@ def sweep(
     typer.echo(f"sweep {chosen.name}: {chosen.planned} runs of {chosen.notebook} on {len(where)} slots, "
                f"{where[0].threads} threads each; Ctrl-C stops, the same command goes on")  # fmt: skip
     past = estimates.Past(chosen.root)
+    before = [run for run in launching.wanted(chosen) if run not in chosen.runs and not launching.done(run)]
 
     def rows() -> list[Row]:
-        return [board.row(trial.run, trial.changes, past) for trial in chosen.trials]
+        first = [board.row(run, {}, past) for run in before]
+        return [*first, *(board.row(trial.run, trial.changes, past) for trial in chosen.trials)]
 
     with _Screen() as screen:
         work = launching.launch(chosen, where, kernel=kernel, tell=lambda work: screen.show(rows))

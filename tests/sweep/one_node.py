@@ -45,12 +45,12 @@ def cluster(cpus: int = 2) -> Iterator[dict[str, str]]:
         configuration = folder / "slurm.conf"
         configuration.write_text(_configuration(folder, host, ports, cpus))
         environment = {**os.environ, "SLURM_CONF": str(configuration)}
-        log = (folder / "log").open("wb")
 
         def start(*command: str) -> None:
             tool = _tool(command[0])
             assert tool is not None
-            started.append(subprocess.Popen([tool, *command[1:]], env=environment, stdout=log, stderr=log))
+            with (folder / "log").open("ab") as log:
+                started.append(subprocess.Popen([tool, *command[1:]], env=environment, stdout=log, stderr=log))
 
         munge = folder / "munge"
         start("munged", "--foreground", "--force", f"--socket={munge / 'socket'}", f"--key-file={key}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pcclab import runs, sheet, sweep
+from pcclab import sheet, sweep
 
 sys.path.insert(0, str(Path(__file__).parent))
 from conftest import command, expected, finishes  # type: ignore[import-not-found]
@@ -33,8 +34,6 @@ def node() -> Iterator[dict[str, str]]:
 @pytest.fixture
 def around(node: dict[str, str], own_root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The node's environment with the root and package of this test."""
-    import os
-
     return {**os.environ, "SLURM_CONF": node["SLURM_CONF"], "OMP_NUM_THREADS": "1"}
 
 
@@ -109,8 +108,3 @@ def test_an_option_that_sbatch_does_not_have_is_told(swept: Swept, own_root: Pat
     arguments = command("sweep", "mine.yaml", "--slurm", "--slurm-option", "partiton=all")
     done = subprocess.run(arguments, cwd=own_root, env=around, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "--slurm-option partiton: did you mean partition?" in done.stderr
-
-
-def test_the_runs_are_those_of_the_command_line(swept: Swept) -> None:
-    made = swept(notebook="01_ceiling", base="smoke", seeds=[7])
-    assert made.runs[0] == runs.spoken("01 smoke seed=7")
