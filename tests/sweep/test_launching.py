@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +14,6 @@ import pytest
 from pcclab import runs, sheet, sweep
 from pcclab.sweep import launching
 from pcclab.sweep.slots import Slot
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 Swept = Callable[..., sweep.Sweep]
 Light = Callable[..., None]
