@@ -1,6 +1,6 @@
 """The sweep `losses`, 12 runs of notebook 03 on synthetic data, on two slots against one run after another; two cores.
 
-python -m pytest tests/benchmarks/test_sweep.py -m slow -s        # about ten minutes on a quiet machine; or, to keep it:
+python -m pytest tests/benchmarks/test_sweep.py -m slow -s        # ten minutes on a quiet machine; or:
 python tests/benchmarks/test_sweep.py
 """
 

@@ -119,6 +119,29 @@ class TestOrder:
         assert [one.code for one in started] == [130, 130]
 
 
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("", "it printed nothing"),
+        ("Segmentation fault\n\n", "Segmentation fault"),
+        (
+            "pcclab: note: x\npcclab: notebook 01_ceiling failed: No module\nits cells: y\nthe traceback: z\n",
+            "No module",
+        ),
+        ("pcclab: mine.yaml, line 3: n = 2\n(pcclab --debug ... shows the traceback)\n", "mine.yaml, line 3: n = 2"),
+    ],
+)
+def test_the_reason_is_what_the_process_said(swept: Swept, printed: str, told: str) -> None:
+    run = swept().runs[0]
+    run.folder.mkdir(parents=True)
+    (run.folder / launching.LOG).write_text(printed)
+    assert launching.broken(run, 2) == told
+    assert (run.state, sheet.read(run.folder)["error"]) == ("failed", told)
+    other = swept().runs[1]
+    other.folder.mkdir(parents=True)
+    assert launching.broken(other, -9) == "killed by SIGKILL"
+
+
 class TestSlots:
     def test_a_slot_a_gpu_or_two_cores(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
