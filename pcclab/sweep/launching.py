@@ -167,7 +167,7 @@ def last_words(run: Run) -> str:
     file = run.folder / LOG
     text = file.read_text(encoding="utf8", errors="replace") if file.is_file() else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("pcclab: ") and not line.startswith("pcclab: note")]
+    errors = [line for line in lines if line.startswith("pcclab: ") and not line.startswith("pcclab: note:")]
     told = [*lines[-1:], *errors[-1:]]
     return told[-1].removeprefix("pcclab: ").removeprefix(f"notebook {run.notebook} failed: ") if told else _SILENT
 
