@@ -56,7 +56,7 @@ def _execute(run: Run, source: Path, *, again: bool, kernel: str, tell: Callable
         files.write_text(run.folder / "parameters.yaml", run.yaml)
     # Relative paths from the root: papermill fills braces in a path as if they were parameters.
     folder = run.folder.relative_to(run.root)
-    command = [sys.executable, "-m", "papermill", str(source), str(folder / "notebook.ipynb")]
+    command = [sys.executable, "-m", "pcclab.lean_papermill", str(source), str(folder / "notebook.ipynb")]
     command += ["-f", str(folder / "parameters.yaml"), "--no-progress-bar", "--log-level", "WARNING"]
     command += ["--stdout-file", "-", "--stderr-file", "-", *(["-k", kernel] if kernel else [])]
     command += _engine(tell)

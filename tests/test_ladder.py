@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LEAVES = {"checkout", "complaints", "files", "progress", "values"}
+LEAVES = {"checkout", "complaints", "files", "lazily", "progress", "values"}
 RUNNING = {"batch", "checkout", "figures", "notebook", "parameters", "records", "runs", "sheet"}
 ALLOWED: dict[str, set[str]] = {
     "__init__": {"runs"},
@@ -51,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"plots", "records"},
     "gallery": {"figures", "parameters", "plots", "records", "reference", "runs", "sheet", "tables", "workflows"},
     "kernels": set(),
+    "lean_papermill": set(),
     "losses": set(),
     "notebook": set(),
     "parameters": set(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -54,8 +55,9 @@ def sweep(
 
         typer.echo(cluster.submit(chosen, at_once=slots, options=options or [], kernel=kernel))
         return
+    threads = where[0].environment(os.environ)["OMP_NUM_THREADS"]
     typer.echo(f"sweep {chosen.name}: {chosen.planned} runs of {chosen.notebook} on {len(where)} slots, "
-               f"{where[0].threads} threads each; Ctrl-C stops, the same command goes on")  # fmt: skip
+               f"{threads} thread(s) each; Ctrl-C stops, the same command goes on")  # fmt: skip
     past = estimates.Past(chosen.root)
     before = [run for run in launching.wanted(chosen) if run not in chosen.runs and not launching.done(run)]
 

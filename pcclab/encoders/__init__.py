@@ -6,10 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pcclab.encoders.adapters import LoRA, Quantization
-from pcclab.encoders.base import Encoder
-from pcclab.encoders.causal import Attention, CausalEncoder
-from pcclab.encoders.pooling import POOLINGS, Pooling
+from pcclab.lazily import imported_at_first_use
+
+# Before anything imports transformers: peft imports it for weights that are stored in 4 or 8 bits, which few runs have.
+imported_at_first_use("bitsandbytes")
+
+from pcclab.encoders.adapters import LoRA, Quantization  # noqa: E402
+from pcclab.encoders.base import Encoder  # noqa: E402
+from pcclab.encoders.causal import Attention, CausalEncoder  # noqa: E402
+from pcclab.encoders.pooling import POOLINGS, Pooling  # noqa: E402
 
 DType = Literal["float32", "bfloat16", "float64"]
 

@@ -26,6 +26,7 @@ LOG = "output.log"
 LOOK_SECONDS = 0.5
 AGAIN_SECONDS = 5.0
 END_SECONDS = 20.0
+_SILENT = "it printed nothing"
 
 
 def launch(
@@ -124,7 +125,7 @@ def broken(run: Run, code: int) -> str:
     """Why a run's process ended with an exit code other than 0; written into its sheet where nothing did so before."""
     told = sheet.read(run.folder).get("error")
     if not told:
-        told = f"killed by {signal.Signals(-code).name}" if code < 0 else last_line(run)
+        told = f"killed by {signal.Signals(-code).name}" if code < 0 else last_words(run)
         with contextlib.suppress(OSError):  # on a full disk
             sheet.update(run.folder, notebook=run.notebook, id=run.id, state="failed", error=told)
     return str(told)
@@ -161,12 +162,14 @@ def done(run: Run) -> bool:
     return run.finished and not run.cell_alone
 
 
-def last_line(run: Run) -> str:
-    """The last line that a run's process printed."""
+def last_words(run: Run) -> str:
+    """The error that a run's process printed, else its last line."""
     file = run.folder / LOG
-    lines = file.read_text(encoding="utf8", errors="replace").split("\n") if file.is_file() else []
-    told = [line.strip() for line in lines if line.strip() and not line.startswith("(pcclab --debug")]
-    return told[-1].removeprefix("pcclab: ") if told else "it printed nothing"
+    text = file.read_text(encoding="utf8", errors="replace") if file.is_file() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("pcclab: ") and not line.startswith("pcclab: note:")]
+    told = [*lines[-1:], *errors[-1:]]
+    return told[-1].removeprefix("pcclab: ").removeprefix(f"notebook {run.notebook} failed: ") if told else _SILENT
 
 
 def _before(run: Run) -> Iterator[Run]:

@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOK = "03_stage2_pcc_tuning"
 LIMIT_SECONDS = 8.0
 HOW = (
-    "a process of papermill with the lab's engine, from its start to its end, on the cells of notebook 03 up to its "
+    "a process of papermill as pcclab run starts it, from its start to its end, on the cells of notebook 03 up to its "
     "imports, held to two cores; seconds on the wall, of the processors over all its processes, and of each cell; the "
     "first round, which may have to read from the disk, is not counted; load: of the machine just before"
 )
@@ -54,7 +54,8 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def _once(root: Path) -> dict[str, float]:
     load, out = os.getloadavg()[0], root / "out.ipynb"
-    command = [sys.executable, "-m", "papermill", f"notebooks/{NOTEBOOK}.ipynb", str(out), "--no-progress-bar"]
+    command = [sys.executable, "-m", "pcclab.lean_papermill", f"notebooks/{NOTEBOOK}.ipynb", str(out)]
+    command += ["--no-progress-bar"]
     if importlib.metadata.entry_points(group="papermill.engine", name="pcclab"):
         command += ["--engine", "pcclab"]
     environment = {**os.environ, "PCCLAB_ROOT": str(root), "PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "2"}

@@ -14,8 +14,8 @@ import pytest
 from pcclab import sheet, sweep
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import command, expected, finishes  # type: ignore[import-not-found]
-from one_node import cluster, missing, queue  # type: ignore[import-not-found]
+from _light import command, expected, finishes
+from one_node import cluster, missing, queue
 
 Swept = Callable[..., sweep.Sweep]
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]

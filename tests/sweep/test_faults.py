@@ -20,7 +20,7 @@ from pcclab import runs, sheet, sweep
 from pcclab.sweep import launching
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import command, environment, expected, finishes  # type: ignore[import-not-found]
+from _light import command, environment, expected, finishes
 
 Swept = Callable[..., sweep.Sweep]
 Light = Callable[..., None]

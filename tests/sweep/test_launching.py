@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +14,6 @@ import pytest
 from pcclab import runs, sheet, sweep
 from pcclab.sweep import launching
 from pcclab.sweep.slots import Slot
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 Swept = Callable[..., sweep.Sweep]
 Light = Callable[..., None]
@@ -120,6 +117,29 @@ class TestOrder:
         with pytest.raises(KeyboardInterrupt):
             sweep.launch(made, TWO, tell=stop)
         assert [one.code for one in started] == [130, 130]
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("", "it printed nothing"),
+        ("Segmentation fault\n\n", "Segmentation fault"),
+        (
+            "pcclab: note: x\npcclab: notebook 01_ceiling failed: No module\nits cells: y\nthe traceback: z\n",
+            "No module",
+        ),
+        ("pcclab: mine.yaml, line 3: n = 2\n(pcclab --debug ... shows the traceback)\n", "mine.yaml, line 3: n = 2"),
+    ],
+)
+def test_the_reason_is_what_the_process_said(swept: Swept, printed: str, told: str) -> None:
+    run = swept().runs[0]
+    run.folder.mkdir(parents=True)
+    (run.folder / launching.LOG).write_text(printed)
+    assert launching.broken(run, 2) == told
+    assert (run.state, sheet.read(run.folder)["error"]) == ("failed", told)
+    other = swept().runs[1]
+    other.folder.mkdir(parents=True)
+    assert launching.broken(other, -9) == "killed by SIGKILL"
 
 
 class TestSlots:
