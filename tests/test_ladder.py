@@ -73,6 +73,7 @@ ALLOWED: dict[str, set[str]] = {
         "evaluation",
         "figures",
         "losses",
+        "parameters",
         "plots",
         "parameters",
         "runs",
