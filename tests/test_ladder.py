@@ -74,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         "evaluation",
         "figures",
         "losses",
+        "parameters",
         "plots",
         "parameters",
         "runs",

@@ -80,7 +80,7 @@ def error_panels(frame: pd.DataFrame, *, gold: float, threshold: float, labels: 
     Args: as `error_curves`.
     Returns: the left one of two Axes.
     """
-    left, right = _panels(2.0, [(0.6, 3.05), (3.8, TEXT - 0.05)], top=0.22)
+    left, right = _panels(2.0, [(0.6, 3.05), (3.8, TEXT - 0.14)], top=0.22)
     error_curves(frame, left, value="loss", gold=gold, threshold=threshold, labels=labels)
     error_curves(frame, right, value="gradient", gold=gold, threshold=threshold, labels=labels)
     legend = right.get_legend()
