@@ -252,19 +252,20 @@ class Notebook:
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
     def nudge(self, view: str) -> None:
-        """Move a view's first slider, or list, a step by keyboard and wait until it and the view show another thing."""
-        whole = self.view(view)
-        control = whole.locator(".widget-hslider, .widget-dropdown").first
+        """Change a view's first slider, list or text by keyboard and wait until it and the view show another thing."""
         state = f"""() => {{
             const view = document.querySelector('.pcclab-view-{view}');
-            const value = view.querySelector('.widget-readout, select');
+            const value = view.querySelector('.widget-readout, select, input');
             return [value.value ?? value.innerText, view.querySelector('.pcclab-said').innerText,
                     view.querySelector('.pcclab-picture').src];
         }}"""
+        control = self.view(view).locator(".widget-hslider, .widget-dropdown, .widget-text").first
         before = self.page.evaluate(state)
-        handle = control.locator(".noUi-handle, select")
-        handle.focus()
-        handle.press("ArrowRight" if control.locator(".noUi-handle").count() else "ArrowDown")
+        field = control.locator(".noUi-handle, select, input")
+        field.focus()
+        if control.locator("input").count():
+            field.fill("Nobody is there.")
+        field.press("Enter" if control.locator("input").count() else "ArrowRight")
         changed = f"before => ({state})().every((now, place) => now !== before[place])"
         self.page.wait_for_function(changed, arg=before, timeout=20_000)
 
