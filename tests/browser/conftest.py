@@ -185,11 +185,11 @@ class Notebook:
                 continue
             if cell["source"] and cell["execution_count"] is None:
                 found.append(f"cell {number} was not run")
-            for out in cell["outputs"]:
-                if out["output_type"] == "error":
-                    found.append(f"cell {number}: {out['ename']}: {out['evalue']}")
-                if "application/vnd.jupyter.widget-view+json" in out.get("data", {}):
-                    found += [f"cell {number}: widget: {told}" for told in self._broken_widgets(number)]
+            outputs = cell["outputs"]
+            errors = [out for out in outputs if out["output_type"] == "error"]
+            found += [f"cell {number}: {out['ename']}: {out['evalue']}" for out in errors]
+            if any("application/vnd.jupyter.widget-view+json" in out.get("data", {}) for out in outputs):
+                found += [f"cell {number}: widget: {told}" for told in self._broken_widgets(number)]
         return found
 
     def go_to(self, number: int) -> None:
@@ -197,15 +197,19 @@ class Notebook:
         self.page.evaluate(f"() => window.jupyterapp.shell.currentWidget.content.scrollToItem({number}, 'start')")
 
     def _broken_widgets(self, number: int) -> list[str]:
-        """What the widgets of a cell show in place of themselves."""
+        """What widgets of a cell show in place of themselves; a progress bar that is done rightly shows nothing."""
         self.go_to(number)
         cell = self.page.locator(f".jp-Cell[data-windowed-list-index='{number}']")
-        try:
-            cell.locator(".jupyter-widgets").first.wait_for(state="attached", timeout=20_000)
-        except Exception:
-            return [cell.inner_text()[-200:] or "nothing is shown"]
+        cell.wait_for(state="attached")
+        found = []
+        if view := next((name for name, place in self.views().items() if place == number), ""):
+            try:
+                cell.locator(f".pcclab-view-{view}").wait_for(state="attached", timeout=20_000)
+            except Exception:
+                found = [f"{view} is not shown"]
         bad = cell.locator(".jupyter-widgets-error-widget, .jupyter-widgets [role=alert]")
-        return [str(text)[:300] for text in bad.all_inner_texts()]
+        words = cell.locator(".jp-OutputArea-output").filter(has_text=re.compile("Error (displaying|creating) widget"))
+        return [*found, *(str(text)[:300] for text in (*bad.all_inner_texts(), *words.all_inner_texts()))]
 
     def views(self) -> dict[str, int]:
         """The views under sliders, by name, with the number of their cell."""
@@ -248,19 +252,20 @@ class Notebook:
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
     def nudge(self, view: str) -> None:
-        """Move a view's first slider, or list, one step by keyboard and wait until it and the view show another thing."""
-        whole = self.view(view)
-        control = whole.locator(".widget-hslider, .widget-dropdown").first
+        """Change a view's first slider, list or text by keyboard and wait until it and the view show another thing."""
         state = f"""() => {{
             const view = document.querySelector('.pcclab-view-{view}');
-            const value = view.querySelector('.widget-readout, select');
+            const value = view.querySelector('.widget-readout, select, input');
             return [value.value ?? value.innerText, view.querySelector('.pcclab-said').innerText,
                     view.querySelector('.pcclab-picture').src];
         }}"""
+        control = self.view(view).locator(".widget-hslider, .widget-dropdown, .widget-text").first
         before = self.page.evaluate(state)
-        handle = control.locator(".noUi-handle, select")
-        handle.focus()
-        handle.press("ArrowRight" if control.locator(".noUi-handle").count() else "ArrowDown")
+        field = control.locator(".noUi-handle, select, input")
+        field.focus()
+        if control.locator("input").count():
+            field.fill("Nobody is there.")
+        field.press("Enter" if control.locator("input").count() else "ArrowRight")
         changed = f"before => ({state})().every((now, place) => now !== before[place])"
         self.page.wait_for_function(changed, arg=before, timeout=20_000)
 
