@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOW = (
     "the training step of pcclab.training.cached with AdamW, gradients clipped, on the lengths the plan drew, its "
     "heaviest batch among them; random weights and token ids; plan: bytes of tensors at the most, nothing added for "
-    "what is around; measured: torch.cuda.max_memory_allocated on a GPU, live tensors counted by a dispatch mode on a CPU"
+    "what is around; measured: torch.cuda.max_memory_allocated on a GPU, on a CPU live tensors by a dispatch mode"
 )
 
 
