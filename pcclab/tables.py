@@ -94,7 +94,7 @@ def latex(
         frame, decimals, bold, second, columns, missing, grey, beside, within: as in `markdown`.
         caption: wraps the tabular into a table float with this caption, taken as it is so that it may hold LaTeX.
         label: the float's label; only with a caption.
-        wide: whether the float takes both columns of the page.
+        wide: whether the float takes both columns of the page; its type is smaller then.
 
     Raises: ValueError as `markdown`, and for a label without a caption.
 
@@ -111,7 +111,7 @@ def latex(
     """
     if label is not None and caption is None:
         raise ValueError(f"label={label!r} without a caption: a bare tabular carries no label, give a caption too")
-    small, grey_text = r"{{\scriptsize {}}}", r"\textcolor{{gray}}{{{}}}"
+    small, grey_text = r"{{\tiny {}}}", r"\textcolor{{gray}}{{{}}}"
     marks = Marks(r"\textbf{{{}}}", r"\underline{{{}}}", grey_text, small, escaping(_LATEX))
     asked = Asked(decimals, bold, second, columns, missing, grey, beside, within)
     head, parts, numeric = printed(frame, asked, marks)
@@ -124,12 +124,17 @@ def latex(
     if caption is not None:
         kind = "table*" if wide else "table"
         end = [rf"\caption{{{caption}}}", *([rf"\label{{{label}}}"] if label else []), rf"\end{{{kind}}}"]
-        rows = [rf"\begin{{{kind}}}", r"\centering", *rows, *end]
+        # As small as it takes eight columns of scores with their intervals to fit into the text.
+        size = [r"\footnotesize\setlength{\tabcolsep}{2pt}"] if wide else [r"\small\setlength{\tabcolsep}{3pt}"]
+        rows = [rf"\begin{{{kind}}}", r"\centering", *size, *rows, *end]
     return "\n".join(rows)
 
 
 def escaped(text: str) -> str:
     r"""Plain text as LaTeX, for a caption.
+
+    Args:
+        text: of any signs.
 
     >>> escaped("50 % & 80.05 ± 0.13")
     '50 \\% \\& 80.05 $\\pm$ 0.13'

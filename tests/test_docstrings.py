@@ -8,7 +8,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -50,14 +50,18 @@ PUBLIC = public()
 def unexplained(function: Callable[..., Any]) -> list[str]:
     """The arguments that a docstring's section Args does not explain.
 
-    `Args: as `other`.` points at another function's. A plot's `ax` is explained once, in `pcclab.plots`.
+    `Args: as `other`.` points at another function's. A plot's `ax` is explained once, in `pcclab.plots`, and a view's
+    value by the sentence of its slider, which stands in the annotation.
     """
     told = inspect.getdoc(function) or ""
     section = SECTION.search(told)
     explained = section[1] if section else ""
     if re.match(r" as `[\w.]+`", explained):
         return []
-    names = [name for name in inspect.signature(function).parameters if not name.startswith("_")]
+    view = any("Annotated[" in str(hint) for hint in function.__annotations__.values())
+    hints = get_type_hints(function, include_extras=True) if view else {}
+    sliders = {name for name, hint in hints.items() if any(getattr(more, "told", "") for more in get_args(hint)[1:])}
+    names = [name for name in inspect.signature(function).parameters if name[0] != "_" and name not in sliders]
     if function.__module__.startswith("pcclab.plots") and "ax" in names:
         names.remove("ax")
     listed = r"(?:^|[\s,;.])\*{{0,2}}{}(?:, \*{{0,2}}\w+)*(?: \([^)]*\))?:"

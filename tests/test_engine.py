@@ -6,6 +6,7 @@ Most of these start kernels and kill them for real.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -20,15 +21,15 @@ import nbformat
 import psutil
 import pytest
 
-from pcclab import engine
+from pcclab import batch, engine, parameters, runs
 
 OPENING = "import pcclab\nrun = pcclab.start('01_ceiling', globals())"
 PARAMETERS = "source: str = 'synthetic'\nseed: int = 0\nn: int = 10\nshare: float = 0.5\nlevels: int = 5"
 
 
-def notebook(*cells: str, parameters: str = PARAMETERS + "\nhardness: float = 3.0") -> nbformat.NotebookNode:
+def notebook(*cells: str, given: str = PARAMETERS + "\nhardness: float = 3.0") -> nbformat.NotebookNode:
     new = nbformat.v4.new_code_cell
-    made = [new(parameters, metadata={"tags": ["parameters"]}), *map(new, cells)]
+    made = [new(given, metadata={"tags": ["parameters"]}), *map(new, cells)]
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return nbformat.v4.new_notebook(cells=made, metadata={"kernelspec": spec})
 
@@ -57,10 +58,10 @@ class TestCheck:
     )
     def test_a_bad_line_is_told(self, line: str, told: str) -> None:
         with pytest.raises(ValueError, match=told):
-            engine.check(notebook(OPENING, parameters=f"{PARAMETERS}\nhardness: float = 3.0\n{line}"), origin="x")
+            engine.check(notebook(OPENING, given=f"{PARAMETERS}\nhardness: float = 3.0\n{line}"), origin="x")
 
     def test_a_notebook_of_no_model_passes_and_an_unknown_name_is_told(self) -> None:
-        engine.check(notebook("print('mine')", parameters="whatever = 1"), origin="x")
+        engine.check(notebook("print('mine')", given="whatever = 1"), origin="x")
         with pytest.raises(ValueError, match="unknown notebook '01_celing': did you mean 01_ceiling"):
             engine.check(notebook("run = pcclab.start('01_celing', globals())"), origin="x")
 
@@ -206,3 +207,43 @@ def test_a_kernel_that_cannot_start_leaves_no_cell_completed(papermill: Any, own
     found = cells(own_root / "out.ipynb")
     assert [state for state, _ in found] == ["failed", "pending"]
     assert found[0][1].startswith("no kernel 'no-such-kernel' started, no cell was run")
+
+
+class TestBatch:
+    """`pcclab run` and sweeps go by the engine where this installation has it."""
+
+    @pytest.fixture
+    def run(self, installed: None, own_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+        monkeypatch.syspath_prepend(str(tmp_path / "site"))
+        (own_root / "notebooks").unlink()
+        (own_root / "notebooks").mkdir()
+
+        def write(*cells: str) -> runs.Run:
+            nbformat.write(notebook(OPENING, *cells), own_root / "notebooks" / "01_ceiling.ipynb")
+            values = {"source": "synthetic", "seed": 0, "n": 10, "share": 0.5, "levels": 5, "hardness": 3.0}
+            return runs.locate("01_ceiling", parameters.validate("01_ceiling", values))
+
+        return write
+
+    def test_a_run_whose_kernel_is_killed_says_how_in_its_state_and_its_notebook(self, run: Any) -> None:
+        killed = run("import os\nos.kill(os.getpid(), 9)", "print('later')")
+        told: list[str] = []
+        with pytest.raises(batch.RunFailed, match=r"the kernel died \(killed by SIGKILL\), most often for want of"):
+            batch.execute(killed, tell=told.append)
+        assert killed.state == "failed"
+        assert not any("plain papermill" in line for line in told)
+        states = [state for state, _ in cells(killed.folder / "notebook.ipynb")]
+        assert states[-2:] == ["failed", "pending"]
+
+    def test_a_run_whose_papermill_is_told_to_end_was_interrupted(self, run: Any) -> None:
+        ended = run("import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\nimport time\ntime.sleep(600)")
+        with pytest.raises(batch.RunFailed, match=r"told to end \(SIGTERM\)"):
+            batch.execute(ended)
+        assert ended.state == "interrupted"
+        assert "stopped from outside" in cells(ended.folder / "notebook.ipynb")[-1][1]
+
+    def test_an_installation_without_the_engine_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda **wanted: ())
+        told: list[str] = []
+        assert batch._engine(told.append) == []
+        assert "pip install -e ." in told[0]

@@ -230,7 +230,7 @@ def made(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_every_table_takes_its_results(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sheet = made(name, monkeypatch)
     frame = figures.from_plain(sheet)
-    mine = frame[frame.index.get_level_values(0).str.contains("ours")]
+    mine = frame[frame.index.get_level_values(0).str.contains(gallery.OURS)]
     assert len(mine) >= 1 and mine.notna().any(axis=None)
     theirs = reference.cells(gallery.TABLES[name].paper, table=gallery.TABLES[name].table)
     shown = frame.drop(mine.index).to_numpy(dtype=float)
@@ -241,13 +241,13 @@ def test_every_table_takes_its_results(name: str, tmp_path: Path, monkeypatch: p
     assert [path.suffix for path in paths] == [".tex", ".md", ".json"]
     text = paths[0].read_text(encoding="utf8")
     assert r"\toprule" in text and rf"\label{{tab:{name}}}" in text and r"\textbf{" in text
-    assert "senteval" in text and "cpu, 4 cores" in text and "3 seed(s)" in text
-    assert "ours" in paths[1].read_text(encoding="utf8")
+    assert "SentEval's data" in text and "a CPU with 4 cores" in text and "3 seed(s)" in text
+    assert gallery.OURS in paths[1].read_text(encoding="utf8")
 
 
 def test_seeds_become_a_mean_and_a_deviation(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = figures.from_plain(sheet := made("pcc_tuning_1", monkeypatch))
-    assert frame.loc[("ours", "Pcc-tuning, keep"), "Spearman"] == 81.0
+    assert frame.loc[(gallery.OURS, "Pcc-tuning, keep"), "Spearman"] == 81.0
     assert sheet["beside"][-1] == ["±1.00"]
 
 

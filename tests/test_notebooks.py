@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import nbformat
 import pandas as pd
 import pytest
 import yaml
+
+from pcclab import ceiling, widgets
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -194,6 +197,31 @@ def test_leakage_splits_the_gain_and_looks_once_a_run(own_root: Path) -> None:
     assert "`keep` gains" in verdict(own_root)
     for run in (own_root / "runs" / "03_stage2_pcc_tuning").glob("*/run.json"):
         assert len(json.loads(run.read_text(encoding="utf8"))["vault"]) == 1
+
+
+def test_the_playground_is_static_pictures_of_its_parameters(own_root: Path) -> None:
+    done = papermill(own_root, "11_playground", "-p", "share", "0.3")
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads((only_run(own_root, "11_playground") / "result.json").read_text(encoding="utf8"))
+    assert result["ceiling"]["two levels, 300 of 1,000, midrank"] == pytest.approx(ceiling.binary(1000, 300))
+    made = nbformat.read(own_root / "out.ipynb", as_version=4)
+    assert "widgets" not in made.metadata
+    outputs = [out for cell in made.cells for out in cell.get("outputs", ()) if "data" in out]
+    assert not any("widget" in mime for out in outputs for mime in out["data"])
+    pictures = [base64.b64decode(out["data"]["image/png"]) for out in outputs if "image/png" in out["data"]]
+    assert len(pictures) == 7
+    # What a slider at 0.3 draws: the same bytes.
+    given = {name: smoke("11_playground")[name] for name in ("n", "levels", "hardness", "distinct")}
+    moved = widgets.explore(widgets.ceiling, share=0.5, **given)
+    moved.controls["share"].value = 0.3
+    assert pictures[0] == moved.now.png
+    assert "two levels reach 0.8660 at best" in verdict(own_root)
+
+
+def test_a_fault_under_a_slider_fails_the_batch_run(own_root: Path) -> None:
+    done = papermill(own_root, "11_playground", "-p", "test", "stsb", "-p", "row", "3", "-p", "encoders", "nowhere")
+    assert done.returncode == 1
+    assert "encoders" in done.stderr
 
 
 def test_rank_tasks_order_lists_and_show_the_widest(own_root: Path) -> None:

@@ -203,6 +203,15 @@ def ranks() -> pd.DataFrame:
     )  # fmt: skip
 
 
+def trainings(settings: int = 2) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"setting": f"s{setting}", "seed": seed, "step": step, "value": setting + seed / 10 + step}
+        for setting in range(settings)
+        for seed in range(2)
+        for step in (1, 2, 3)
+    )
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -211,6 +220,7 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "scorer_scatter": (plots.scorer_scatter, scorers, plots.COLUMN),
     "stage_levels": (plots.stage_levels, scores, plots.TEXT),
     "training_curve": (plots.training_curve, training, plots.COLUMN),
+    "learning_curves": (plots.learning_curves, trainings, plots.COLUMN),
     "similarity_by_gold": (plots.similarity_by_gold, cosines, plots.COLUMN),
     "rank_scores": (plots.rank_scores, ranks, plots.TEXT),
     "leakage_matrix": (plots.leakage_matrix, leaked, plots.TEXT),
@@ -753,6 +763,17 @@ def test_costs_stand_side_by_side_and_refuse_what_a_logarithm_cannot_show() -> N
         plots.cost_pairs(frame.assign(memory=0.0))
     with pytest.raises(ValueError, match="several rows of one path"):
         plots.cost_pairs(pd.concat([frame, frame]))
+
+
+def test_learning_curves_draw_a_line_a_seed_and_refuse_more_settings_than_looks() -> None:
+    ax = plots.learning_curves(trainings(), label="loss")
+    drawn = [np.asarray(line.get_ydata()).tolist() for line in ax.get_lines() if len(np.asarray(line.get_xdata()))]
+    assert np.allclose(drawn, [[1, 2, 3], [1.1, 2.1, 3.1], [2, 3, 4], [2.1, 3.1, 4.1]])
+    legend = ax.get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["s0", "s1"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "loss")
+    with pytest.raises(ValueError, match="7 settings and 6 looks: draw them in several figures"):
+        plots.learning_curves(trainings(7))
 
 
 class TestPublished:

@@ -135,7 +135,9 @@ def test_a_run_on_another_host_is_believed_while_it_writes(own_root: Path) -> No
     assert run.state == "interrupted"
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": 3}'])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"state": 3}', '{"state": "done"}', '{"state": "failed", "process": 3}']
+)
 def test_a_damaged_sheet_is_set_aside_and_told(own_root: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
     run = start()
     (run.folder / "run.json").write_text(damage)

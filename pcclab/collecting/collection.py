@@ -180,7 +180,15 @@ def collect(what: str, *, where: Mapping[str, str] | None = None) -> Collection:
 def of_entries(
     name: str, entries: Iterable[Entry], *, asked: str, folder: Path, changed: tuple[str, ...] | None = None
 ) -> Collection:
-    """A collection of any runs; where `changed` is None it is found by comparing them, and they are sorted by it."""
+    """A collection of any runs.
+
+    Args:
+        name: of the collection.
+        entries: the runs.
+        asked: how they were asked for, for what is shown.
+        folder: where the collection's files belong.
+        changed: parameters that set the runs apart; None: found by comparing them, and they are put in its order.
+    """
     entries = tuple(entries)
     if changed is None:
         changed = _changed([entry for entry in entries if entry.parameters])

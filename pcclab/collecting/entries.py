@@ -79,14 +79,24 @@ class Entry:
 
 
 def of_run(run: runs.Run, *, changes: Mapping[str, Any] | None = None) -> Entry:
-    """A run with valid parameters, begun or not."""
+    """A run with valid parameters, begun or not.
+
+    Args:
+        run: the run.
+        changes: what a sweep changed for it; None where none did.
+    """
     state, reason, told, result = _read(run.folder)
     parameters = run.parameters.model_dump(mode="json")
     return Entry(run.notebook, run.folder, parameters, state, reason, result, told, changes or {})
 
 
 def of_notebook(root: Path, notebook: str) -> Iterator[Entry]:
-    """Every run of a notebook that lies on the disk, whatever wrote it."""
+    """Every run of a notebook that lies on the disk, whatever wrote it.
+
+    Args:
+        root: the checkout.
+        notebook: name without `.ipynb`.
+    """
     for folder in sorted((root / "runs" / notebook).glob("*/")):
         if not _ID.fullmatch(folder.name):
             continue  # one set aside, or what the notebook keeps beside its runs

@@ -14,6 +14,7 @@ from pcclab import files, sheet, tables
 from pcclab.collecting import text
 from pcclab.collecting.collection import Collection
 from pcclab.collecting.entries import Entry, at, is_number, leaves
+from pcclab.figures import DOTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
 MOST_PICTURES = 36
 """More of the runs' own figures than this, and only those of each setting's first seed are shown."""
 LOOKS, POINTS = 6, 60
-_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG, _PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
+ENLARGED = 1.5
+"""Figures are drawn for print, at 8 points; a screen is farther away."""
 _NOT_SHOWN = ("peak_memory_mib", "peak_gpu_memory_mib")
 
 
 def html(collection: Collection) -> str:
-    """The whole page; the same runs give the same page but for the date."""
+    """The whole page; the same runs give the same page but for the date.
+
+    Args:
+        collection: what to show.
+    """
     import jinja2
 
     loader = jinja2.PackageLoader("pcclab", "collecting")
@@ -119,18 +126,23 @@ def _curves(collection: Collection) -> Iterator[tuple[str, str, int]]:
             yield str(name), _svg(plots.learning_curves(kept, label=str(name).replace("_", " "))), width
 
 
-def _pictures(collection: Collection) -> tuple[dict[str, list[tuple[Entry, str]]], bool]:
-    """The runs' own figures by name: run and data address, empty for a damaged file; and whether some are left out."""
+def _pictures(collection: Collection) -> tuple[dict[str, list[tuple[Entry, str, int]]], bool]:
+    """The runs' own figures by name, each with its run, data address and width on the page; whether some are left out.
+
+    The address of a damaged file is empty.
+    """
     drawn = [(entry, sorted((entry.folder / "figures").glob("*.png"))) for entry in collection.finished]
     drawn = [(entry, paths) for entry, paths in drawn if paths]
     many = sum(len(paths) for _, paths in drawn) > MOST_PICTURES
     if many:
         drawn = list({_setting(collection, entry): (entry, paths) for entry, paths in reversed(drawn)}.values())[::-1]
-    found: dict[str, list[tuple[Entry, str]]] = {}
+    found: dict[str, list[tuple[Entry, str, int]]] = {}
     for entry, paths in drawn:
         for path in paths:
             content = path.read_bytes()
-            found.setdefault(path.stem, []).append((entry, _address(content, "png") if content[:8] == _PNG else ""))
+            whole = content.startswith(_PNG) and content.endswith(_PNG_END)
+            width = round(int.from_bytes(content[16:20]) * 96 / DOTS * ENLARGED) if whole else 0
+            found.setdefault(path.stem, []).append((entry, _address(content, "png") if whole else "", width))
     return found, many
 
 
@@ -195,7 +207,12 @@ def _duration(seconds: Any) -> str:
 
 
 def write(collection: Collection, path: Path) -> Path:
-    """Write the page to a file, atomically."""
+    """Write the page to a file, atomically.
+
+    Args:
+        collection: what to show.
+        path: the file; one that is there is replaced.
+    """
     with sheet.writing(path.parent):
         files.write_text(path, html(collection))
     return path

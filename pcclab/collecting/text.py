@@ -110,13 +110,18 @@ def unfinished(collection: Collection) -> pd.DataFrame:
 
 
 def states(collection: Collection) -> str:
-    """Such as "12 runs: 11 finished, 1 failed"."""
+    """Such as "12 runs: 11 finished, 1 failed". Args: collection: of these runs."""
     counts = [f"{count} {state}" for state, count in collection.states.items()]
-    return f"{len(collection.entries)} runs: {', '.join(counts)}"
+    number = len(collection.entries)
+    return f"{number} run{'s' * (number != 1)}: {', '.join(counts)}"
 
 
 def markdown(collection: Collection) -> str:
-    """The collection as a page of Markdown: states, what did not finish and why, every table of means."""
+    """The collection as a page of Markdown: states, what did not finish and why, every table of means.
+
+    Args:
+        collection: what to show.
+    """
     parts = [f"# {collection.name}", states(collection)]
     for title, frame in blocks(collection).items():
         parts += [f"## {title or 'figures'}", tables.markdown(printed(frame))]
@@ -130,7 +135,11 @@ def markdown(collection: Collection) -> str:
 
 
 def plain(collection: Collection) -> str:
-    """The same for a terminal: of each setting the single figures and the averages, then the runs that do not count."""
+    """The same for a terminal: of each setting the single figures and the averages, then the runs that do not count.
+
+    Args:
+        collection: what to show.
+    """
     parts = [f"{collection.name}, {states(collection)}"]
     shown: dict[str, pd.Series] = {}
     for title, frame in blocks(collection).items():
@@ -155,7 +164,14 @@ def _short(value: Any) -> str:
 
 
 def write(collection: Collection, folder: Path) -> list[Path]:
-    """Write `runs` and `summary` (Parquet, CSV) and `summary.md` into a folder, each atomically; gives the paths."""
+    """Write `runs` and `summary` as Parquet and CSV and `summary.md` into a folder, each atomically.
+
+    Args:
+        collection: what to write.
+        folder: where; made if it is not there.
+
+    Returns: the files' paths.
+    """
     paths = []
     for name, frame in (("runs", collection.runs), ("summary", collection.summary)):
         for suffix, save in ((".parquet", frame.to_parquet), (".csv", frame.to_csv)):

@@ -15,6 +15,7 @@ from pathlib import Path
 from pcclab import figures, files, runs
 from pcclab.complaints import unknown
 from pcclab.gallery.catalogue import FIGURES, NONE, Shown
+from pcclab.gallery.ours import OURS
 from pcclab.gallery.sheets import TABLES, Sheet, sheet_of, write_table
 from pcclab.parameters.places import words
 
@@ -25,6 +26,7 @@ MADE_WITH = "made_with.json"
 def names(asked: Iterable[str] = ()) -> list[str]:
     """The entries of both catalogues, or the ones asked for.
 
+    Args: asked: names; none for all.
     Raises: ValueError for a name that neither has.
     """
     chosen = list(asked)
@@ -35,12 +37,14 @@ def names(asked: Iterable[str] = ()) -> list[str]:
 
 
 def file_of(name: str, folder: Path) -> Path:
-    """Where an entry's JSON lies."""
+    """Where an entry's JSON lies. Args: name: of the entry; folder: of them all."""
     return (folder if name in FIGURES else folder / "tables") / f"{name}.json"
 
 
 def places(name: str, named: str = "real") -> tuple[str, ...]:
     """The runs of a set that an entry comes from, as `pcclab run` takes them.
+
+    Args: name: of the entry; named: the set.
 
     >>> places("rankcse_4"), places("binary_scorer", "smoke")
     (('07 real',), ('01 smoke',))
@@ -73,6 +77,7 @@ def rebuild(
 def build(name: str, source: Path, folder: Path) -> list[Path]:
     """Make an entry's files in `folder` from its JSON below `source`, which may be the same.
 
+    Args: name: of the entry; source, folder: the two places.
     Raises: ValueError for a JSON that cannot be drawn, or was drawn by another plot than the catalogue says.
     """
     path = file_of(name, source)
@@ -86,7 +91,10 @@ def build(name: str, source: Path, folder: Path) -> list[Path]:
 
 
 def refresh(name: str, folder: Path, named: str = "real") -> str:
-    """Take an entry's JSON from the finished runs of a set; where one is missing leave what there is, and say so."""
+    """Take an entry's JSON from the finished runs of a set; where one is missing leave what there is, and say so.
+
+    Args: name: of the entry; folder: where its JSON goes; named: the set.
+    """
     asked = places(name, named)
     try:
         if name in TABLES:
@@ -106,7 +114,7 @@ def refresh(name: str, folder: Path, named: str = "real") -> str:
 
 
 def differing(name: str, folder: Path) -> list[str]:
-    """Files of an entry that a rebuild would change, or that are missing."""
+    """Files of an entry that a rebuild would change, or that miss. Args: name: of the entry; folder: of them all."""
     with tempfile.TemporaryDirectory() as other:
         both = [(folder / new.relative_to(other), new) for new in build(name, folder, Path(other))]
         changed = [old for old, new in both if not old.is_file() or old.read_bytes() != new.read_bytes()]
@@ -114,7 +122,7 @@ def differing(name: str, folder: Path) -> list[str]:
 
 
 def missing(name: str, named: str = "real") -> str:
-    """How an entry without a JSON comes by one."""
+    """How an entry without a JSON comes by one. Args: name: of the entry; named: the set of its runs."""
     first, *others = places(name, named)
     notebook, _, assignments = words(first)
     command = " ".join([f"pcclab run {notebook} --set {named}", *(f"-p {word}" for word in assignments)])
@@ -145,7 +153,10 @@ def made_with() -> dict[str, str]:
 
 
 def other_tools(folder: Path) -> list[str]:
-    """How the tools here differ from those that made the files of `folder`: with others no equal bytes are promised."""
+    """How the tools here differ from those that made some files: with others no equal bytes are promised.
+
+    Args: folder: of the files.
+    """
     path = folder / MADE_WITH
     then, now = json.loads(path.read_bytes()) if path.is_file() else {}, made_with()
     return [f"{name} {then.get(name, 'unknown')} (here {now[name]})" for name in now if then.get(name) != now[name]]
@@ -155,6 +166,7 @@ __all__ = [
     "FIGURES",
     "MADE_WITH",
     "NONE",
+    "OURS",
     "TABLES",
     "Sheet",
     "Shown",

@@ -45,6 +45,13 @@ FIGURES: dict[str, Shown] = {
     "ablation_temperatures": Shown(
         "ablation_lines", COLUMN, "04 real", "temperatures", "RankCSE, figure 3: points drawn, not printed"
     ),
+    "costs": Shown(
+        "cost_pairs",
+        TEXT,
+        "04 real",
+        "costs_as_they_are",
+        "STS-Regression, table 4; RankCSE, table 11 (another machine)",
+    ),
     "plane": Shown("plane", COLUMN, "05 real", "plane", "RankCSE, figure 4: points drawn, not printed"),
     "cosine_groups": Shown(
         "cosine_groups", TEXT, "05 real", "cosine_groups", "RankCSE, figure 5: outlines drawn, not printed"
@@ -80,14 +87,14 @@ NONE: dict[str, str] = {
     "RankCSE, figure 2": "a diagram of the method, no values",
     "Pcc-tuning, table 3": "three templates, no scores: pcclab.encoders.prompts",
     "STS-Regression, table 2": "settings of BERT and RoBERTa: ours stand in parameters/06_regression",
-    "STS-Regression, table 4": "GPU memory at other lengths of text: ours was trained on a CPU",
+    "STS-Regression, table 4": "GPU memory: ours is measured on a CPU, figure `costs` and notebook 04, section 3",
     "STS-Regression, table 7": "sentences, which are not held here: notebook 10 counts the pairs of this kind",
     "RankCSE, table 1": "sentences, which are not held here: notebook 09 shows cases of its own",
     "RankCSE, table 7": "numbers of rows, which pcclab.data checks whenever it reads a set",
     "RankCSE, table 8": "numbers of rows, which pcclab.data checks whenever it reads a set",
     "RankCSE, table 9": "settings: ours stand in parameters/07_rankcse",
     "RankCSE, table 10": "table 3 again with settings chosen on each task: ours were chosen on none",
-    "RankCSE, table 11": "minutes on another machine",
+    "RankCSE, table 11": "minutes on another machine: ours are in figure `costs` and notebook 04, section 3",
     "RankCSE, table 12": "sentences, which are not held here: notebook 09 shows cases of its own",
 }
 """Figures and tables of the papers that are not redrawn, and why."""

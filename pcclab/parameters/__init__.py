@@ -95,7 +95,12 @@ def load_file(notebook: str, path: str | os.PathLike[str], overrides: Mapping[st
 
 
 def load_recorded(notebook: str, path: str | os.PathLike[str]) -> Parameters:
-    """The parameters a run wrote down, at whatever version: one that was added since has the value it had then."""
+    """The parameters a run wrote down, at whatever version: one that was added since has the value it had then.
+
+    Args:
+        notebook: name without `.ipynb`.
+        path: of the run's file.
+    """
     values, _ = read_yaml(path)
     return validate(notebook, {**model_of(notebook).LATER, **values}, origin=str(path))
 
@@ -117,6 +122,11 @@ def load_spoken(root: Path, place: str) -> tuple[str, Parameters]:
 
 def nearest_set(root: Path, notebook: str, mine: Parameters) -> tuple[str, list[str]]:
     """The notebook's set that is nearest to some parameters, and what differs from it as `name=value`.
+
+    Args:
+        root: the checkout.
+        notebook: name without `.ipynb`.
+        mine: the parameters.
 
     Raises: FileNotFoundError where the checkout has no set of the notebook.
     """

@@ -17,7 +17,8 @@ def cost_pairs(frame: pd.DataFrame, *, memory: str = "peak memory (GB)", time: s
 
     Args:
         frame: columns method, path, memory and minutes, one row a method and path; methods and paths in their order.
-        memory: what the left axis says; `time` the right one.
+        memory: what the left axis says.
+        time: what the right one does.
 
     Returns: the left Axes of a figure as wide as the text.
 

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pcclab.plots.style import COLUMN, LOOKS, axes, checked, styled
+from pcclab.plots.style import COLUMN, LOOKS, axes, checked, named, styled
 
 
 @styled
@@ -34,7 +34,7 @@ def learning_curves(
             marker = look.marker if len(part) <= 12 else ""
             ax.plot(part["step"], part[value], linestyle=look.line, color=look.color, marker=marker, markersize=2.5,
                     linewidth=0.8, alpha=0.85)  # fmt: skip
-        ax.plot([], [], linestyle=look.line, color=look.color, marker=look.marker, markersize=2.5, label=str(setting))
+        ax.plot([], [], linestyle=look.line, color=look.color, marker=look.marker, markersize=2.5, label=named(setting))
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set(xlabel="step", ylabel=label)
     if len(settings) > 1:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from pcclab.plots.ceilings import _FORMULAS
 from pcclab.plots.objectives import error_curves
@@ -65,7 +66,7 @@ def scorer_ceilings(curve: pd.DataFrame, points: pd.DataFrame) -> Axes:
     right.spines["left"].set_visible(False)
     right.set(
         xlabel=r"Spearman's $\rho$",
-        xlim=(lowest - 0.16 * (1 - lowest), 1 + 0.12 * (1 - lowest)),
+        xlim=(lowest - 0.16 * (1 - lowest), 1 + 0.2 * (1 - lowest)),
         ylim=(len(scorers) - 0.4, -0.6),
     )
     right.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
@@ -79,7 +80,7 @@ def error_panels(frame: pd.DataFrame, *, gold: float, threshold: float, labels: 
     Args: as `error_curves`.
     Returns: the left one of two Axes.
     """
-    left, right = _panels(2.0, [(0.42, 3.05), (3.65, TEXT - 0.05)], top=0.22)
+    left, right = _panels(2.0, [(0.6, 3.05), (3.8, TEXT - 0.05)], top=0.22)
     error_curves(frame, left, value="loss", gold=gold, threshold=threshold, labels=labels)
     error_curves(frame, right, value="gradient", gold=gold, threshold=threshold, labels=labels)
     legend = right.get_legend()
@@ -147,6 +148,7 @@ def bent_scatter(scatter: pd.DataFrame, shares: pd.DataFrame, *, loss: str) -> A
     for astray, look in ((False, LOOKS[0]), (True, LOOKS[1])):
         part = scatter[scatter["outlier"] == astray]
         left.plot(part["gold"], part["similarity"], look.marker, color=look.color, zorder=2)
+    left.yaxis.set_major_locator(MultipleLocator(0.5))
     ends = scatter["similarity"].min(), scatter["similarity"].max()
     left.set(xlabel="gold", ylabel="similarity", ylim=(min(-0.5, ends[0] - 0.4), max(1.5, ends[1] + 0.4)))
     shares = checked(shares, "loss_name", "loss", "share")
@@ -199,11 +201,12 @@ def seen_shares(frame: pd.DataFrame) -> Axes:
 
 
 @styled
-def live_curves(frame: pd.DataFrame) -> Axes:
+def live_curves(frame: pd.DataFrame, *, steps: int) -> Axes:
     """A training on its way: the loss of each step, and the scores at each look.
 
     Args:
         frame: columns step, loss, dev and tests (Spearman x 100), NaN where one was not taken.
+        steps: how many there will be.
 
     Returns: the left one of two Axes.
     """
@@ -211,7 +214,7 @@ def live_curves(frame: pd.DataFrame) -> Axes:
     look = LOOKS[0]
     part = frame.dropna(subset=["loss"])
     left.plot(part["step"], part["loss"], linestyle=look.line, color=look.color)
-    left.set(xlabel="step", ylabel="training loss")
+    left.set(xlabel="step", ylabel="training loss", xlim=(0, steps))
     ends: dict[tuple[str, str], float] = {}
     for name, text, look in (("dev", "clean pairs", LOOKS[0]), ("tests", "tests", LOOKS[1])):
         part = frame.dropna(subset=[name])
@@ -224,5 +227,7 @@ def live_curves(frame: pd.DataFrame) -> Axes:
     for (text, color), value, place in zip(ends, ends.values(), places, strict=True):
         right.annotate(f"{text} {value:.1f}", (1, place), (4, 0), xycoords=("axes fraction", "data"), fontsize=7,
                        textcoords="offset points", va="center", color=color, annotation_clip=False)  # fmt: skip
-    right.set(xlabel="step", ylabel=r"Spearman's $\rho \times 100$", ylim=(low, high))
+    right.set(
+        xlabel="step", ylabel=r"Spearman's $\rho \times 100$", ylim=(low, high), xlim=(-0.02 * steps, 1.02 * steps)
+    )
     return left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from textwrap import fill
 from typing import Any, Literal
 
@@ -222,13 +223,19 @@ def _means(frame: pd.DataFrame, by: list[str], score: str) -> pd.DataFrame:
 
 def _columns(names: Sequence[object]) -> int:
     """Legend columns that give the fewest rows within the width of one text column, and of those the fewest."""
-    widths = [TextPath((0, 0), str(name), size=7).get_extents().width + 29 for name in names]  # with line and gaps
+    widths = [_width(str(name)) + 29 for name in names]  # with line and gaps
 
     def fits(columns: int) -> bool:
         return sum(part.max() for part in np.array_split(widths, columns)) <= 72 * COLUMN - 30
 
     free = [columns for columns in range(1, min(3, len(names)) + 1) if columns == 1 or fits(columns)]
     return min(free, key=lambda columns: (-(-len(names) // columns), columns))
+
+
+@cache
+def _width(name: str) -> float:
+    """Points a name takes; kept, because a slider asks for the same again and again."""
+    return float(TextPath((0, 0), name, size=7).get_extents().width)
 
 
 def _rows(names: Sequence[object]) -> int:

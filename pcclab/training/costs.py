@@ -81,6 +81,10 @@ def cost(
 def apart(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     """Call a module's function in a process of its own, whose memory is its alone; gives what the function gives.
 
+    Args:
+        work: a function that its module's name finds.
+        *args, **options: what it is given; they travel pickled.
+
     Raises: what the function raises, and MemoryError when its process was ended from outside.
     """
     # Forked from a server that has imported all this already; a process that may have touched a GPU cannot be forked.
@@ -98,7 +102,11 @@ def apart(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
 
 
 def peak(device: torch.device) -> int:
-    """The most memory in use so far, in bytes: allocated on a GPU, resident in this process on a CPU."""
+    """The most memory in use so far, in bytes: allocated on a GPU, resident in this process on a CPU.
+
+    Args:
+        device: where the work is done.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")

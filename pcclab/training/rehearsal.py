@@ -145,7 +145,7 @@ def _prepared(blueprint: Blueprint, depth: int, way: Way) -> tuple[PreTrainedMod
             module.__class__ = _FullNorm
         # peft's layer over quantised weights leaves a number format alone where a GPU's autocast is at work.
         if way.half and way.cuda and blueprint.quantization != "none" and hasattr(module, "cast_input_dtype_enabled"):
-            module.cast_input_dtype_enabled = False
+            setattr(module, "cast_input_dtype_enabled", False)  # noqa: B010
         with fake:
             for name, weights in module._parameters.items():
                 if weights is not None:
@@ -174,7 +174,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """The attention as transformers calls it; a GPU's kernels drop out without keeping a matrix, a CPU's do not."""
     causal = query.shape[2] > 1 and bool(getattr(module, "is_causal", True))
-    told = {"dropout_p": dropout if keeps_matrix else 0.0, "scale": scaling, "is_causal": causal}
+    told: dict[str, Any] = {"dropout_p": dropout if keeps_matrix else 0.0, "scale": scaling, "is_causal": causal}
     result = nn.functional.scaled_dot_product_attention(
         query, key, value, **told, enable_gqa=query.shape[1] != key.shape[1]
     )

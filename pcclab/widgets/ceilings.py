@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pcclab import ceiling as ceilings
-from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import Steps, linear, powers
 from pcclab.widgets.exploring import captioned
 
@@ -63,7 +63,7 @@ def ceiling(
     curve = pd.DataFrame({"gold": gold, "score": _scores(gold, hardness, _similar(n, share))})
     told = points[points["formula"] == "midrank"]
     said = "; ".join(f"{row.scorer}: {row.spearman:.4f}" for row in told.itertuples()).replace("$", "")
-    return captioned(plots.scorer_ceilings(curve, points), said)
+    return captioned(explorations.scorer_ceilings(curve, points), said)
 
 
 def _gold(n: int, distinct: int) -> np.ndarray:

@@ -10,6 +10,8 @@ from typing import Any, get_type_hints
 
 from pcclab.complaints import unknown
 
+FIXED = "fixed"
+"""In a parameter's annotation: a text that is no control, such as where the data come from."""
 SHOW = "show"
 """Parameter by which a view says that it is slow: it is handed what shows a picture on the way."""
 
@@ -57,6 +59,12 @@ class Choice(Steps):
 def linear(low: float, high: float, step: float = 1, told: str = "") -> Steps:
     """Equal steps from low to high; whole numbers where all three are.
 
+    Args:
+        low: where the slider begins.
+        high: where it ends.
+        step: between two values.
+        told: what the value is, for whoever points at the slider.
+
     >>> linear(0, 1, 0.25).values
     (0.0, 0.25, 0.5, 0.75, 1.0)
     """
@@ -69,6 +77,11 @@ def linear(low: float, high: float, step: float = 1, told: str = "") -> Steps:
 def powers(low: float, high: float, told: str = "") -> Steps:
     """1, 2, 5, 10 and so on from low to high, and both ends; whole numbers where both are.
 
+    Args:
+        low: where the slider begins, above 0.
+        high: where it ends.
+        told: what the value is, for whoever points at the slider.
+
     >>> powers(4, 100).values
     (4, 5, 10, 20, 50, 100)
     """
@@ -80,7 +93,13 @@ def powers(low: float, high: float, told: str = "") -> Steps:
 
 
 def choices(values: Sequence[Any], told: str = "", *, value: Any = None) -> Choice:
-    """A list of these, which begins with `value`."""
+    """A list to choose from.
+
+    Args:
+        values: in the list's order.
+        told: what the value is, for whoever points at the list.
+        value: where it begins; None where the view is given one.
+    """
     return Choice(tuple(values), told, value)
 
 
@@ -111,7 +130,7 @@ def forms(view: Callable[..., Any], controls: Mapping[str, Any]) -> tuple[dict[s
             moved[name] = replace(value, value=first)
         elif declared:
             moved[name] = replace(declared[0], value=value)
-        elif isinstance(value, str | bool):
+        elif isinstance(value, str | bool) and FIXED not in getattr(hints.get(name), "__metadata__", ()):
             moved[name] = value
     return moved, {name: value for name, value in controls.items() if name not in moved}
 

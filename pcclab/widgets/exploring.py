@@ -21,7 +21,7 @@ from pcclab.widgets.controls import SHOW, Steps, forms, widget
 SETTLE_SECONDS = 0.05
 """A slider on the move asks for many pictures: the last one is drawn once it has rested this long."""
 _DOTS_AN_INCH = 150  # on the screen; wider figures are fitted into a notebook's column
-WIDEST = 640
+_WIDEST = 640
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,14 @@ def shown(made: Figure | Shown) -> Shown:
     """A figure as it is shown; its label is what it says."""
     if isinstance(made, Shown):
         return made
-    width = min(WIDEST, round(_DOTS_AN_INCH * made.get_figwidth()))
-    return Shown(png=figures.png(made), width=width, said=str(made.get_label()))
+    png = figures.png(made)
+    return Shown(png=png, width=width_of(png), said=str(made.get_label()))
+
+
+def width_of(png: bytes) -> int:
+    """How wide one of the lab's pictures is shown: a column as it is read, a wider one as a notebook holds it."""
+    dots = int.from_bytes(png[16:20], "big")  # where PNG has it
+    return min(_WIDEST, round(_DOTS_AN_INCH * dots / figures.DOTS))
 
 
 def captioned(ax: Axes, said: str) -> Figure:
@@ -98,7 +104,7 @@ class Explorer:
         for part, name in ((self._picture, "picture"), (self._page, "page"), (self._said, "said"), (self._fault, "fault")):  # fmt: skip  # noqa: E501
             part.add_class(f"pcclab-{name}")
         flow = ipywidgets.Layout(display="flex", flex_flow="row wrap", align_items="center")
-        rows = [ipywidgets.Box([*self.controls.values(), *self._buttons()], layout=flow)]
+        rows = [ipywidgets.Box(part, layout=flow) for part in (list(self.controls.values()), self._buttons())]
         box = ipywidgets.VBox([*rows, self._picture, self._page, self._said, self._fault])
         box.add_class("pcclab-explore")
         box.add_class(f"pcclab-view-{self.view.__name__.replace('_', '-')}")

@@ -10,7 +10,7 @@ from pcclab import runs
 from pcclab.parameters import load_file
 from pcclab.runs import Run
 from pcclab.widgets.controls import linear
-from pcclab.widgets.exploring import WIDEST, Shown
+from pcclab.widgets.exploring import Shown, width_of
 
 
 def finished_runs() -> dict[str, Run]:
@@ -50,7 +50,8 @@ def browse(
     values = found[run].parameters.model_dump(mode="json")
     page = _table("result", _leaves(found[run].result)) + _table("parameters", values)
     said = f"{run}, figure {place} of {len(figures)}: {figures[place - 1].stem.replace('_', ' ')}"
-    return Shown(png=figures[place - 1].read_bytes(), page=page, width=WIDEST, said=said)
+    png = figures[place - 1].read_bytes()
+    return Shown(png=png, page=page, width=width_of(png), said=said)
 
 
 def _leaves(tree: Mapping[str, Any], head: str = "") -> dict[str, Any]:

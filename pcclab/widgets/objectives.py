@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import Steps, choices, linear
 from pcclab.widgets.exploring import captioned
 
 BUFFERED = {"translated_relu": "Translated ReLU", "smooth_k2": "Smooth K2"}
 RIVALS = ("pearson", "pearson_ranks", "soft_spearman", "kendall", "cosent", "ccc", "cosine_mse")
 """Losses of a similarity and a rating that a scatter shows beside each other."""
-_POINTS = 121
+_POINTS, _NEAR = 61, 1e-4
 _TEMPERATURES = Steps((0.005, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0), "the similarities are divided by it")
 
 
@@ -33,8 +33,11 @@ def error_points(
 
     from pcclab import losses
 
-    x = torch.linspace(-0.5 * spacing, 2.5 * spacing, _POINTS)
-    gold = torch.full_like(x, label * spacing)
+    at = label * spacing
+    # Both sides of every place where a gradient may jump, so that it is drawn as a jump.
+    kinks = [kink + side for kink in (0.0, at, at - threshold, at + threshold) for side in (-_NEAR, _NEAR)]
+    x = torch.tensor(sorted({*np.linspace(-0.5 * spacing, 2.5 * spacing, _POINTS).tolist(), *kinks}))
+    gold = torch.full_like(x, at)
     given: dict[str, Any] = {"threshold": threshold, "interval": spacing, "label_range": (0.0, 2 * spacing)}
     rows = []
     for name, k in (("translated_relu", relu_slope), ("smooth_k2", slope)):
@@ -68,7 +71,7 @@ def errors(
     gold = label * spacing
     last = points[points["prediction"] == points["prediction"].max()]
     said = "; ".join(f"{row.loss_name}: {row.loss:.3g} with gradient {row.gradient:.3g}" for row in last.itertuples())
-    ax = plots.error_panels(points, gold=gold, threshold=threshold, labels=[0, spacing, 2 * spacing])
+    ax = explorations.error_panels(points, gold=gold, threshold=threshold, labels=[0, spacing, 2 * spacing])
     return captioned(ax, f"gold {gold:g}, free within {threshold:g} of it; at {last['prediction'].iloc[0]:g} {said}")
 
 
@@ -154,7 +157,7 @@ def lists(
         hardest = part.loc[part["pull"].abs().idxmax()]
         at = "its second view" if hardest["item"] == 0 else f"the teacher's number {hardest['item']}"
         parts.append(f"{name} {hardest['loss']:.3f}, pulls hardest on {at} ({hardest['pull']:+.3g})")
-    return captioned(plots.list_pulls(points), "; ".join(parts))
+    return captioned(explorations.list_pulls(points), "; ".join(parts))
 
 
 def bent_points(
@@ -219,4 +222,4 @@ def rivals(
         f"Pearson {evaluation.pearson(similarity, gold):.3f}, Spearman {evaluation.spearman(similarity, gold):.3f}; "
         f"{loss}: {now['loss']:.3f}, {100 * now['share']:.1f} % of its pull on the outlier"
     )
-    return captioned(plots.bent_scatter(scatter, shares, loss=loss), said)
+    return captioned(explorations.bent_scatter(scatter, shares, loss=loss), said)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from pcclab import plots
-from pcclab.widgets.controls import Steps, choices
+from pcclab.plots import explorations
+from pcclab.widgets.controls import FIXED, Steps, choices
 from pcclab.widgets.exploring import captioned
 from pcclab.widgets.live import Show
 from pcclab.widgets.objectives import RIVALS
@@ -26,7 +26,7 @@ def stage2(
     batch_size: Annotated[int, Steps((4, 8, 16, 32, 64, 128), "rated pairs the loss sees at once")],
     leakage: Annotated[str, choices(("strict", "filter", "keep"), "training pairs that a test holds")],
     steps: Annotated[int, Steps((5, 10, 20, 50, 100, 200), "optimiser steps")],
-    source: str,
+    source: Annotated[str, FIXED],
     seed: int = 0,
     max_tokens: int = 32,
 ) -> Figure:
@@ -54,7 +54,7 @@ def stage2(
     lines: dict[int, dict[str, Any]] = {}
 
     def picture() -> Figure:
-        return captioned(plots.live_curves(_scored(lines)), f"step {max(lines)} of {steps}")
+        return captioned(explorations.live_curves(_scored(lines), steps=steps), f"step {max(lines)} of {steps}")
 
     def live(line: dict[str, Any]) -> bool:
         lines[line["step"]] = line
@@ -70,7 +70,7 @@ def stage2(
         f"{loss} on {len(train):,} pairs ({leakage}), {int(last['step'])} steps in {history.seconds:.0f} s: "
         f"clean pairs {first['dev']:.1f} to {last['dev']:.1f}, tests {first['tests']:.1f} to {last['tests']:.1f}"
     )
-    return captioned(plots.live_curves(scores), said)
+    return captioned(explorations.live_curves(scores, steps=steps), said)
 
 
 def _scored(lines: dict[int, dict[str, Any]]) -> pd.DataFrame:

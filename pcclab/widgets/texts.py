@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pcclab import plots
+from pcclab.plots import explorations
 from pcclab.widgets.controls import choices
 from pcclab.widgets.exploring import captioned
 
@@ -20,6 +21,11 @@ TESTS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
 def pair_cosines(encoders: Mapping[str, Encodes], first: str, second: str) -> dict[str, float]:
     """The cosine of two sentences under each encoder.
+
+    Args:
+        encoders: by name.
+        first: a sentence.
+        second: another.
 
     Raises: ValueError for a sentence without a word.
     """
@@ -53,6 +59,9 @@ def sentences(*, first: str, second: str, encoders: Mapping[str, Any], cosines: 
 
 def leaks(source: str) -> pd.DataFrame:
     """How much of each test stands in what is trained or selected on, a row a set, test and level.
+
+    Args:
+        source: as `data.load` takes it.
 
     Returns: columns train, test, pairs (of the test), level ("pair", "sentence") and percent.
     Relations: its first four sets at one level are `data.leakage.matrix`; the others are those of stage 2.
@@ -90,4 +99,4 @@ def ledger(*, test: Annotated[str, choices(TESTS, "the test set")], shares: pd.D
         f"filtered {held['pair', 'stage 2, filter']}, and a sentence of {held['sentence', 'stage 2, filter']}; "
         f"strictly filtered a sentence of {held['sentence', 'stage 2, strict']}"
     )
-    return captioned(plots.seen_shares(rows), said)
+    return captioned(explorations.seen_shares(rows), said)

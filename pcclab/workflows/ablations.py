@@ -63,6 +63,10 @@ LABELS: dict[str, tuple[str, ...]] = {
 def by_setting(section: str, frame: pd.DataFrame) -> dict[str, dict[str, float]]:
     """A section's table by setting, for a result: mean and deviation over seeds, and the head's mean where it has one.
 
+    Args:
+        section: its name, as the parameters have it.
+        frame: its table, a row a setting and seed.
+
     >>> rows = pd.DataFrame({"batch_size": [16, 16], "average": [78.0, 79.0]})
     >>> by_setting("batch size", rows)["16"]["mean"]
     78.5

@@ -102,6 +102,9 @@ def measure_costs(run: Run) -> pd.DataFrame:
 def ratios(frame: pd.DataFrame) -> pd.DataFrame:
     """How the methods of one paper compare, for each kind of texts and path that both were measured on.
 
+    Args:
+        frame: what was measured, a row a method, texts and path.
+
     Returns:
         A column for each texts and path; rows are the peak memory of SimCSE to that of regression, the time an epoch
         of RankCSE to one of SimCSE, the time a row of stage 1 to one of stage 2. None where nothing can be compared.

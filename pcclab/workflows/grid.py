@@ -91,7 +91,12 @@ def flat(cell: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def by_task(cells: pd.DataFrame, by: str) -> dict[str, dict[str, list[float]]]:
-    """Test scores of a grid by method and task, for a result: the mean over seeds and, of several, the deviation."""
+    """Test scores of a grid by method and task, for a result: the mean over seeds and, of several, the deviation.
+
+    Args:
+        cells: the grid's table, a row a cell.
+        by: the methods' column.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for method, rows in cells.groupby(by, sort=False):
         tests = rows[[column for column in rows if column.startswith("tests/")]].dropna(axis=1)

@@ -13,6 +13,9 @@ def proposal(refused: Plan) -> tuple[dict[str, Any], Plan] | None:
     """The largest micro-batch that fits, as changed parameters and their plan; None where none does.
 
     Where no micro-batch would do and the weights are not quantised yet, quantised ones are tried.
+
+    Args:
+        refused: a plan that does not fit.
     """
     p = refused.parameters
     can_pack = p.quantization == "none" and p.lora_rank and refused.blueprint.reads_on

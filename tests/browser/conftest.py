@@ -207,10 +207,17 @@ class Notebook:
         bad = cell.locator(".jupyter-widgets-error-widget, .jupyter-widgets [role=alert]")
         return [str(text)[:300] for text in bad.all_inner_texts()]
 
+    def views(self) -> dict[str, int]:
+        """The views under sliders, by name, with the number of their cell."""
+        calls = {
+            number: re.search(r"explore\((?:widgets\.)?(\w+)", cell["source"])
+            for number, cell in enumerate(self.cells())
+        }
+        return {call[1]: number for number, call in calls.items() if call}
+
     def view(self, name: str) -> Any:
         """A view under sliders, in sight."""
-        call = re.compile(rf"explore\((widgets\.)?{name}\b")
-        self.go_to(next(number for number, cell in enumerate(self.cells()) if call.search("".join(cell["source"]))))
+        self.go_to(self.views()[name])
         found = self.page.locator(f".pcclab-view-{name}")
         found.scroll_into_view_if_needed()
         return found
@@ -239,6 +246,23 @@ class Notebook:
         self.wait_for(view, until, seconds=seconds)
         assert picture.get_attribute("src") != drawn, "the words changed and the picture did not"
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+
+    def nudge(self, view: str) -> None:
+        """Move a view's first slider, or list, one step by keyboard and wait until it and the view show another thing."""
+        whole = self.view(view)
+        control = whole.locator(".widget-hslider, .widget-dropdown").first
+        state = f"""() => {{
+            const view = document.querySelector('.pcclab-view-{view}');
+            const value = view.querySelector('.widget-readout, select');
+            return [value.value ?? value.innerText, view.querySelector('.pcclab-said').innerText,
+                    view.querySelector('.pcclab-picture').src];
+        }}"""
+        before = self.page.evaluate(state)
+        handle = control.locator(".noUi-handle, select")
+        handle.focus()
+        handle.press("ArrowRight" if control.locator(".noUi-handle").count() else "ArrowDown")
+        changed = f"before => ({state})().every((now, place) => now !== before[place])"
+        self.page.wait_for_function(changed, arg=before, timeout=20_000)
 
 
 Opening = Callable[[str], contextlib.AbstractContextManager[Notebook]]

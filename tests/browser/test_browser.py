@@ -86,10 +86,14 @@ def fail(opened: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in QUICK])
 def test_every_notebook_runs_in_the_browser(opened: Any, name: str) -> None:
     with opened(name) as notebook:
         notebook.run_all(seconds=540)
+        assert notebook.faults() == []
+        for view in notebook.views():
+            notebook.nudge(view)
         assert notebook.faults() == []
         said = [out for cell in notebook.cells() for out in cell.get("outputs", ())]
         assert any("**Verdict.**" in str(out.get("data", {}).get("text/markdown")) for out in said)

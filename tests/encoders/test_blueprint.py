@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModel, LlamaConfig
 
 from pcclab import encoders
-from pcclab.encoders import adapters, tiny_causal
+from pcclab.encoders import tiny_causal
 from pcclab.encoders.blueprint import BACKBONES, blueprint
 
 LORA = {"rank": 4, "alpha": 8.0, "dropout": 0.05}

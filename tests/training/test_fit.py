@@ -65,6 +65,31 @@ def test_pearson_lifts_the_development_score(pairs, dev):
     assert history.best_dev == frame.dev_spearman.iloc[1:].max()
 
 
+def test_live_is_given_every_step_and_may_end_the_training_after_a_look(pairs, dev, tmp_path):
+    lines = []
+
+    def live(line):
+        lines.append(line)
+        return line["step"] < 3
+
+    whole, ended = encoders.load("tiny"), encoders.load("tiny")
+    training.fit(whole, pairs, "pearson", parameters=FAST, dev=dev, live=lambda line: True)
+    plain = encoders.load("tiny")
+    training.fit(plain, pairs, "pearson", parameters=FAST, dev=dev)
+    assert same(weights(whole), weights(plain))  # who looks on changes nothing
+    history = training.fit(ended, pairs, "pearson", parameters=FAST, dev=dev, live=live)
+    frame = history.to_frame()
+    assert frame.index.tolist() == [0, 1, 2, 3]
+    assert frame.dev_spearman.dropna().index.tolist() == [0, 2, 3]
+    assert [line["step"] for line in lines] == [0, 1, 2, 2, 3, 3]
+    assert lines[-1] == history.steps[-1]
+    assert history.best_step in (2, 3)
+    reached = evaluation.sts_pairs(ended, {"dev": dev}).scores["dev"]
+    assert reached == pytest.approx(history.best_dev, abs=0.01)
+    with pytest.raises(ValueError, match="live may end a training early, and .* keeps a whole one"):
+        training.fit(ended, pairs, "pearson", parameters=FAST, run=Folder(tmp_path / "run"), live=live)
+
+
 def test_watched_tables_are_told_at_every_look_and_choose_nothing(pairs, dev, tmp_path):
     tests = {name: table.select(np.arange(40)) for name, table in list(data.sts_tests(source="synthetic").items())[:2]}
     plain, watching = encoders.load("tiny"), encoders.load("tiny")

@@ -1,4 +1,4 @@
-"""A slow view behind a button: it runs in a thread, is shown on the way, stops when asked, and leaves nothing behind."""
+"""A slow view behind a button: it runs in a thread, is shown on the way, and stops when asked."""
 
 from __future__ import annotations
 
