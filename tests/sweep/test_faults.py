@@ -107,7 +107,6 @@ def test_disturbed_trainings_end_as_undisturbed_ones(
     entries = {"notebook": "03_stage2_pcc_tuning", "base": "smoke", "values": small}
     made = swept(**entries, grid={"loss": ["pearson", "cosent", "angle"]}, seeds=[0, 1])
     disturb(made, own_root, 8)
-    disturb(made, own_root, 8)
     peace = tmp_path / "peace"
     shutil.copytree(own_root, peace, symlinks=True, ignore=shutil.ignore_patterns("runs", "*.log"))
     monkeypatch.setenv("PCCLAB_ROOT", str(peace))
