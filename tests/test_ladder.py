@@ -76,7 +76,6 @@ ALLOWED: dict[str, set[str]] = {
         "losses",
         "parameters",
         "plots",
-        "parameters",
         "runs",
         "training",
         "workflows",

@@ -1,7 +1,7 @@
 """Sliders over the lab's own functions: each view is a pure function of its values, and `explore` puts it in a cell.
 
 >>> explore(ceiling, n=10, share=0.5, levels=2, hardness=40.0).now.said
-'sigmoid, h = 40: 0.9285; two levels, 5 of 10: 0.8704; two levels at best: 0.8704; 2 levels at best: 0.8704'
+'sigmoid, h = 40: 1.0000; two levels, 5 of 10: 0.8704; two levels at best: 0.8704; 2 levels at best: 0.8704'
 """
 
 from __future__ import annotations
