@@ -252,7 +252,7 @@ class Notebook:
         assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
     def nudge(self, view: str) -> None:
-        """Change a view's first slider, list or text by keyboard and wait until it and the view show another thing."""
+        """Move a view's first slider by keyboard, or choose or type, until it and the view show another thing."""
         state = f"""() => {{
             const view = document.querySelector('.pcclab-view-{view}');
             const value = view.querySelector('.widget-readout, select, input');
@@ -262,10 +262,14 @@ class Notebook:
         control = self.view(view).locator(".widget-hslider, .widget-dropdown, .widget-text").first
         before = self.page.evaluate(state)
         field = control.locator(".noUi-handle, select, input")
-        field.focus()
-        if control.locator("input").count():
+        if control.locator("select").count():  # the arrow keys of a closed list are JupyterLab's own
+            field.select_option(index=0 if field.evaluate("list => list.selectedIndex") else 1)
+        elif control.locator("input").count():
             field.fill("Nobody is there.")
-        field.press("Enter" if control.locator("input").count() else "ArrowRight")
+            field.press("Enter")
+        else:
+            field.focus()
+            field.press("ArrowRight")
         changed = f"before => ({state})().every((now, place) => now !== before[place])"
         self.page.wait_for_function(changed, arg=before, timeout=20_000)
 
