@@ -33,11 +33,11 @@ def plan(
     ] = None,
 ) -> None:
     """Weights, memory, steps and time of a training, from its config alone; refuses what cannot fit, says what does."""
-    from pcclab import report
+    from pcclab import forecast
 
-    chosen = report.planned(
+    chosen = forecast.planned(
         place, set_, parameters or [], card=card, memory=memory, cards=cards, tokens=tokens, rate=rate
     )
-    typer.echo(report.of_plan(chosen))
+    typer.echo(forecast.of_plan(chosen))
     if not chosen.fits:
-        raise ValueError(report.of_refusal(chosen))
+        raise ValueError(forecast.of_refusal(chosen))
