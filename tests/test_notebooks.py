@@ -148,7 +148,7 @@ def test_regression_compares_with_contrast_and_with_no_training(own_root: Path) 
     # A trunk cut off and partly drawn anew knows less than the encoder it was.
     assert result["scratch"]["start"] < result["phases"]["start"]
     assert all(0 < score < 100 for part in ("phases", "scratch") for score in result[part].values())
-    assert drawn(folder) == {"objectives", "scratch", "two_phase"}
+    assert drawn(folder) == {"figure_2", "objectives", "scratch", "two_phase"}
     assert "contrast" in verdict(own_root)
     cells = {path.parent.name for path in folder.parent.glob("*/cell.json")}
     assert len(cells) == (len(given["objectives"]) + len(given["scratch"])) * len(given["seeds"])

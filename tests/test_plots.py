@@ -102,7 +102,7 @@ def errors() -> pd.DataFrame:
 
 
 def race() -> pd.DataFrame:
-    ends = {"cosine_mse": 79.0, "pearson": 80.5, "soft_spearman on the permutahedron, and InfoNCE": 80.0}
+    ends = {"cosine_mse": 79.0, "pearson": 80.5, "soft Spearman on the permutahedron, and InfoNCE": 80.0}
     return pd.DataFrame(
         {"loss": name, "score": mean + aside, "seed": seed}
         for name, mean in ends.items()
@@ -212,6 +212,17 @@ def trainings(settings: int = 2) -> pd.DataFrame:
     )
 
 
+def costs() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": ["Pcc stage 1", "Pcc stage 1", "Pcc stage 2"],
+            "path": ["one graph", "cached", "one graph"],
+            "memory": [3.0, 1.0, 2.0],
+            "minutes": [60.0, 90.0, 2.0],
+        }
+    )
+
+
 PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] = {
     "ceiling_over_share": (plots.ceiling_over_share, shares, plots.COLUMN),
     "ceiling_levels": (plots.ceiling_levels, levels, plots.COLUMN),
@@ -237,6 +248,7 @@ PLOTS: dict[str, tuple[Callable[..., Axes], Callable[[], pd.DataFrame], float]] 
     "chosen_steps": (plots.chosen_steps, chosen, plots.COLUMN),
     "race_intervals": (functools.partial(plots.race_intervals, baseline=78.87), race, plots.COLUMN),
     "ablation_lines": (functools.partial(plots.ablation_lines, x="batch size", by="loss"), ablation, plots.COLUMN),
+    "cost_pairs": (plots.cost_pairs, costs, plots.TEXT),
 }
 every = pytest.mark.parametrize("name", PLOTS)
 
@@ -515,7 +527,7 @@ def test_a_buffer_lies_around_gold() -> None:
 def test_race_is_ordered_by_the_mean_and_says_it() -> None:
     ax = plots.race_intervals(race(), baseline=78.87)
     shown = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
-    assert shown == ["pearson", "soft_spearman on the permutahedron, and InfoNCE", "cosine_mse"]
+    assert shown == ["Pearson", "soft_spearman on the permutahedron, and InfoNCE", "cosine MSE"]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the best is on top"
     assert {"80.50", "80.00", "79.00", "baseline 78.87"} <= set(words(ax))
 
@@ -746,14 +758,7 @@ def test_levels_alone_and_without_intervals() -> None:
 
 
 def test_costs_stand_side_by_side_and_refuse_what_a_logarithm_cannot_show() -> None:
-    frame = pd.DataFrame(
-        {
-            "method": ["Pcc stage 1", "Pcc stage 1", "Pcc stage 2"],
-            "path": ["one graph", "cached", "one graph"],
-            "memory": [3.0, 1.0, 2.0],
-            "minutes": [60.0, 90.0, 2.0],
-        }
-    )
+    frame = costs()
     left, right = plots.cost_pairs(frame).get_figure().axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["Pcc stage 1", "Pcc stage 2"]
     assert [list(line.get_xdata()) for line in left.lines] == [[3.0, 2.0], [1.0]]

@@ -48,7 +48,8 @@ def wilson(share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
     z = float(stats.norm.ppf((1 + level) / 2))
     middle = share + z**2 / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return 100 * (middle - half) / (1 + z**2 / n), 100 * (middle + half) / (1 + z**2 / n)
+    # Of none or all right one end is the share itself, which rounding may miss.
+    return max(100 * (middle - half) / (1 + z**2 / n), 0.0), min(100 * (middle + half) / (1 + z**2 / n), 100.0)
 
 
 def compare_answers(

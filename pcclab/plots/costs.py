@@ -12,15 +12,22 @@ from pcclab.plots.style import LOOKS, PALE, TEXT, checked, styled
 
 
 @styled
-def cost_pairs(frame: pd.DataFrame, *, memory: str = "peak memory (GB)", time: str = "minutes an epoch") -> Axes:
+def cost_pairs(
+    frame: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    memory: str = "peak memory (GB)",
+    time: str = "minutes an epoch",
+) -> Axes:
     """Peak memory and time of each method on each path, side by side on logarithmic axes, a line joining the paths.
 
     Args:
         frame: columns method, path, memory and minutes, one row a method and path; methods and paths in their order.
+        ax: where to draw the memory alone; without it a figure as wide as the text with both is made.
         memory: what the left axis says.
         time: what the right one does.
 
-    Returns: the left Axes of a figure as wide as the text.
+    Returns: the Axes of the memory, the left one of both.
 
     Raises: ValueError as every plot for a frame it cannot draw, for figures that are not positive, or for a method with
         two rows of one path.
@@ -32,9 +39,12 @@ def cost_pairs(frame: pd.DataFrame, *, memory: str = "peak memory (GB)", time: s
         raise ValueError("a method has several rows of one path: give one kind of texts at a time")
     methods, paths = list(frame["method"].unique()), list(frame["path"].unique())
     rows = frame["method"].map({method: row for row, method in enumerate(methods)})
-    page = Figure(figsize=(TEXT, 0.55 + 0.19 * len(methods)), layout="constrained")
-    panels = page.subplots(1, 2, sharey=True)
-    for panel, column, label in zip(panels, ("memory", "minutes"), (memory, time), strict=True):
+    if ax is None:
+        page = Figure(figsize=(TEXT, 0.55 + 0.19 * len(methods)), layout="constrained")
+        panels = list(page.subplots(1, 2, sharey=True))
+    else:
+        panels = [ax]
+    for panel, column, label in zip(panels, ("memory", "minutes"), (memory, time), strict=False):
         ends = frame.assign(row=rows).groupby("row")[column].agg(["min", "max"])
         panel.hlines(ends.index, ends["min"], ends["max"], color=PALE, linewidth=2.5, zorder=0)
         for look, path in zip(LOOKS, paths, strict=False):
@@ -50,7 +60,10 @@ def cost_pairs(frame: pd.DataFrame, *, memory: str = "peak memory (GB)", time: s
         panel.margins(x=0.08)
     panels[0].set_yticks(range(len(methods)), methods)
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
-    page.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(paths))
+    if ax is None:
+        page.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(paths))
+    else:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(paths))
     return panels[0]
 
 

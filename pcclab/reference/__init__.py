@@ -75,8 +75,9 @@ def printed(paper: str, table: str, names: Mapping[str, str]) -> pd.DataFrame:
 
     Raises: ValueError as `cells`, and for a row that the table has not.
 
-    >>> list(printed("pcc-tuning", "2", {"Mistral-7b / Pcc-tuning": "paper: keep"}).iloc[-1])
-    ['Avg.', 'paper: keep', 90.61]
+    >>> rows = printed("pcc-tuning", "2", {"Mistral-7b / Pcc-tuning": "paper: keep"})
+    >>> [str(value) for value in rows.iloc[-1]]
+    ['Avg.', 'paper: keep', '90.61']
     """
     found = cells(paper, table=table)
     if absent := set(names) - set(found["row"]):

@@ -83,7 +83,7 @@ def duration(seconds: float) -> str:
     """Seconds as a person says them.
 
     >>> duration(8.4), duration(95), duration(7300)
-    ('8 s', '1 m 35 s', '2 h 2 m')
+    ('8 s', '1 m 35 s', '2 h 1 m')
     """
     whole = round(seconds)
     if whole < 60:

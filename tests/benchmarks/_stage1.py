@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
 from _recipes import CONFIGS, Ours, Published, Task, save_random
 
 from pcclab.encoders import LoRA

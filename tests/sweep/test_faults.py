@@ -143,7 +143,14 @@ def launcher(root: Path, *, slots: int = 2) -> subprocess.Popen[bytes]:
     """`pcclab sweep mine.yaml` as a process of its own; what all of them print goes to one file."""
     with (root / "launchers.log").open("ab") as log:
         arguments = command("sweep", "mine.yaml", "--slots", str(slots))
-        return subprocess.Popen(arguments, cwd=root, env=environment(), stdout=log, stderr=log)
+        return subprocess.Popen(
+            arguments, cwd=root, env=environment(), stdout=log, stderr=log, preexec_fn=hears_interrupts
+        )
+
+
+def hears_interrupts() -> None:
+    """A suite started in the background of a shell inherits an ignored SIGINT, and passes it on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def printed(root: Path) -> str:
