@@ -69,9 +69,9 @@ def test_faster_in_less_memory(capsys):
     with capsys.disabled():
         print(f"\nstage-1 step: {measured['ratio']}, memory {measured['memory_mb']}, {measured['difference']}")
     assert all(apart["losses"] < 1e-4 and apart["gradients"] < 1e-3 for apart in measured["difference"].values())
-    assert measured["ratio"]["one graph"]["median"] >= 2
-    assert measured["ratio"]["cached"]["median"] >= 1.4
-    assert measured["memory_ratio"]["cached"] >= 4
+    assert measured["ratio"]["one graph"]["median"] >= 1.7
+    assert measured["ratio"]["cached"]["median"] >= 1.15
+    assert measured["memory_ratio"]["cached"] >= 2.5
 
 
 if __name__ == "__main__":
