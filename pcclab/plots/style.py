@@ -115,12 +115,17 @@ DRAWINGS: WeakKeyDictionary[Figure, Drawing] = WeakKeyDictionary()
 def paper_style() -> Iterator[None]:
     """The lab's matplotlib settings inside the block, the caller's again after it.
 
+    What the lab does not set is matplotlib's own default, whatever a notebook or a matplotlibrc says: a figure's bytes
+    depend on its numbers alone.
+
     >>> with paper_style():
     ...     matplotlib.rcParams["pdf.fonttype"]
     42
     """
     # matplotlib's settings are one for all threads, and a live training draws beside the sliders.
-    with _SETTINGS, matplotlib.rc_context(_RC):
+    with _SETTINGS, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)
         yield
 
 
