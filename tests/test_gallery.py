@@ -241,7 +241,7 @@ def test_every_table_takes_its_results(name: str, tmp_path: Path, monkeypatch: p
     assert [path.suffix for path in paths] == [".tex", ".md", ".json"]
     text = paths[0].read_text(encoding="utf8")
     assert r"\toprule" in text and rf"\label{{tab:{name}}}" in text and r"\textbf{" in text
-    assert "SentEval's data" in text and "a CPU with 4 cores" in text and "3 seed(s)" in text
+    assert "SentEval's data" in text and "a CPU with 4 cores" in text and "3 seeds" in text
     assert gallery.OURS in paths[1].read_text(encoding="utf8")
 
 

@@ -64,7 +64,8 @@ def made_by(found: Results) -> str:
         told.get("device"), told.get("device", "a machine")
     )
     source = {"senteval": "SentEval's data"}.get(first.parameters["source"], first.parameters["source"] + " data")
-    return f"{names.get(encoder, encoder)}{models} on {source}, {len(seeds)} seed(s), on {device}"
+    counted = f"{len(seeds)} seed" + "s" * (len(seeds) > 1)
+    return f"{names.get(encoder, encoder)}{models} on {source}, {counted}, on {device}"
 
 
 def stage2_tasks(found: Results) -> list[Row]:
