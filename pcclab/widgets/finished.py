@@ -42,7 +42,7 @@ def browse(
     """
     found = finished_runs()
     if not run:
-        return Shown(said="No run of this checkout is finished yet: `pcclab run 01` makes one, and this cell shows it.")
+        return Shown(said="No run of this checkout is finished yet: pcclab run 01 makes one, and this cell shows it.")
     if run not in found:
         raise ValueError(f"run {run} is not finished, or has no figure: choose one of {', '.join(found) or 'none'}")
     figures = sorted((found[run].folder / "figures").glob("*.png"))
