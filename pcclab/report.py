@@ -40,20 +40,24 @@ def of_race(parameters: Any) -> str:
 
 
 def of_result(result: Mapping[str, Any]) -> str:
-    """A result's tree: rows of figures become tables, single figures become lines.
+    """A result's tree: rows of figures become tables, single figures become lines, what lies deeper is named.
 
-    >>> print(of_result({"before": {"stsb": 82.03}, "after": {"stsb": 83.42}, "seed": 0}))
+    >>> deep = {"batch size": {"16": {"mean": 78.1}}}
+    >>> print(of_result({"before": {"stsb": 82.03}, "after": {"stsb": 83.42}, "seed": 0, "settings": deep}))
               stsb
     ------  -------
     before    82.03
     after     83.42
     <BLANKLINE>
     seed: 0
+    settings: batch size (in result.json)
     """
     blocks, lines = [], []
     rows: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}  # rows of the same columns share a table
     for name, value in result.items():
-        if isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
+        if isinstance(value, Mapping) and any(_deep(row) for row in value.values()):
+            lines.append(f"{name}: {', '.join(value)} (in result.json)")
+        elif isinstance(value, Mapping) and all(isinstance(row, Mapping) for row in value.values()):
             blocks.append(table(value, title=name))
         elif isinstance(value, Mapping):
             rows.setdefault(tuple(value), {})[name] = value
@@ -63,6 +67,11 @@ def of_result(result: Mapping[str, Any]) -> str:
             lines.append(f"{name}: {_text(value)}")
     blocks = [*map(table, rows.values()), *blocks]
     return "\n\n".join([*blocks, *(["\n".join(lines)] if lines else [])])
+
+
+def _deep(row: Any) -> bool:
+    """Whether a row holds more than figures: a table of tables tells nobody anything in a terminal."""
+    return isinstance(row, Mapping) and any(isinstance(cell, Mapping) for cell in row.values())
 
 
 def table(rows: Mapping[str, Mapping[str, Any]], *, title: str = "") -> str:
