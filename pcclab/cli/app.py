@@ -25,6 +25,9 @@ Source = Annotated[
         help="synthetic, senteval (the folder in PCCLAB_DATA), hub, or a SentEval folder.", show_default=False
     ),
 ]
+Overrides = Annotated[
+    list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Another value; repeatable.")
+]
 
 
 @app.callback()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pcclab.cli.app import app
+from pcclab.cli.app import Overrides, app
 
 
 @app.command()
@@ -15,9 +15,7 @@ def plan(
     set_: Annotated[
         str, typer.Option("--set", metavar="SET", help="smoke, real, paper_..., or the path of a parameter file.")
     ] = "smoke",
-    parameters: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Another value; repeatable.")
-    ] = None,
+    parameters: Overrides = None,
     card: Annotated[
         str | None, typer.Option(help="A card such as a100-80 or h100, or a size such as 24GB.", show_default=False)
     ] = None,

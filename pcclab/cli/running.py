@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pcclab.cli.app import app
+from pcclab.cli.app import Overrides, app
 
 
 @app.command()
@@ -15,9 +15,7 @@ def run(
     set_: Annotated[
         str, typer.Option("--set", metavar="SET", help="smoke, real or paper, or the path of a parameter file.")
     ] = "smoke",
-    parameters: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Another value; repeatable.")
-    ] = None,
+    parameters: Overrides = None,
     again: Annotated[bool, typer.Option("--again", help="Run anew even where the result is there.")] = False,
     kernel: Annotated[str, typer.Option("-k", "--kernel", help="Another Jupyter kernel.", show_default=False)] = "",
 ) -> None:
@@ -45,9 +43,7 @@ def race(
     set_: Annotated[
         str, typer.Option("--set", metavar="SET", help="smoke, real, full or paper, or the path of a parameter file.")
     ] = "smoke",
-    parameters: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Another value; repeatable.")
-    ] = None,
+    parameters: Overrides = None,
 ) -> None:
     """Train every pair loss on the same data and budget, a row a training in a CSV; goes on where it was stopped."""
     from pcclab import report, runs
