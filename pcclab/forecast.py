@@ -48,7 +48,8 @@ def of_plan(plan: Any) -> str:
         "frozen": {"number": f"{sizes.frozen:,}", "GiB": _gib(sizes.frozen_bytes)},
     }
     memory: dict[str, dict[str, str]] = {}
-    for column, recompute in (("as set", False), ("recompute", True)):
+    other = not p.recompute
+    for column, recompute in (("as set", p.recompute), (f"-p recompute={str(other).lower()}", other)):
         parts, moments = plan.memory(recompute=recompute), plan.moments(recompute=recompute)
         told = {**parts, **{f"= {moment}": size for moment, size in moments.items()}}
         told["at most, with what is around"] = plan.total(recompute=recompute)
@@ -67,7 +68,6 @@ def of_plan(plan: Any) -> str:
     notes = [
         f"largest graph: {texts} texts of {width} tokens; texts and tokens above are a step's, padding included",
         f"vocabulary logits are not computed: they would take {_gib(plan.logits)} GiB more",
-        "recompute: training.fit with recompute=True; the notebooks keep activations",
         f"what is around: {plan.around} (assumed)",
         *dict.fromkeys(f"rows and tokens: {w.counted}" for w in plan.works),
         f"rate: {plan.rate / 1e12:.3g} TFLOP/s a card, {plan.rated}",
@@ -85,11 +85,9 @@ def of_refusal(refused: Any) -> str:
     told = f"this needs {_gib(refused.total())} GiB and a card has {_gib(refused.room)}: "
     if found is not None:
         changed, fitting = found
-        given = " ".join(f"-p {name}={value}" for name, value in changed.items())
+        given = " ".join(f"-p {name}={value}".replace("True", "true") for name, value in changed.items())
         return f"{told}add {given}, which needs {_gib(fitting.total())}"
-    if refused.total(recompute=True) <= refused.room:
-        return f"{told}no micro-batch fits with kept activations; training.fit(..., recompute=True) would"
-    moments = refused.moments()
+    moments = refused.moments(recompute=True)  # of the least that a step can take
     most = max(moments, key=lambda moment: moments[moment])
     return f"{told}no micro-batch fits, the most is taken {most}; take a smaller encoder or a larger card"
 

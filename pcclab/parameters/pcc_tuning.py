@@ -38,6 +38,12 @@ class TrainingParameters(Training):
     lora_alpha: float = Field(gt=0, description="scale of the adapter")
     lora_dropout: float = Field(ge=0, lt=1, description="dropout in front of the adapter")
     warmup_steps: int = Field(ge=0, description="steps over which the learning rate rises")
+    recompute: bool = Field(
+        description="whether each layer's activations are computed again on the way back instead of kept: less memory, "
+        "one more forward"
+    )
+
+    LATER: ClassVar[Mapping[str, Any]] = {"recompute": False}
 
     def loading(self) -> dict[str, Any]:
         adapter = {"rank": self.lora_rank, "alpha": self.lora_alpha, "dropout": self.lora_dropout}
@@ -78,7 +84,7 @@ class Stage1Parameters(TrainingParameters):
 class Stage2Parameters(TrainingParameters):
     """03_stage2_pcc_tuning: Pearson's correlation on scored pairs, from stage 1 or from the encoder as it is."""
 
-    LATER: ClassVar[Mapping[str, Any]] = {"loss": "pearson"}
+    LATER: ClassVar[Mapping[str, Any]] = {**TrainingParameters.LATER, "loss": "pearson"}
 
     stage1: str = Field(description="parameter file of 02_stage1_contrastive to continue, from the repository's root; "
                         "empty: the encoder as it is")  # fmt: skip

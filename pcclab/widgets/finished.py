@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pcclab import runs
-from pcclab.parameters import load_file
+from pcclab.parameters import load_recorded
 from pcclab.runs import Run
 from pcclab.widgets.controls import linear
 from pcclab.widgets.exploring import Shown, width_of
@@ -19,7 +19,7 @@ def finished_runs() -> dict[str, Run]:
     for file in (runs.root() / "runs").glob("*/*/result.json"):
         notebook, folder = file.parent.parent.name, file.parent
         try:
-            run = Run(notebook, load_file(notebook, folder / "parameters.yaml"), runs.root())
+            run = Run(notebook, load_recorded(notebook, folder / "parameters.yaml"), runs.root())
         except (ValueError, OSError):
             continue  # of an older version, or kept by another tool
         if run.folder == folder and run.finished and any((folder / "figures").glob("*.png")):

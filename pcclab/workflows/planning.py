@@ -11,7 +11,7 @@ from typing import Any
 
 from pcclab import runs
 from pcclab.encoders.blueprint import Blueprint, Sizes, blueprint
-from pcclab.parameters import load_file
+from pcclab.parameters import load_recorded
 from pcclab.training import launch
 from pcclab.training.cards import Card
 from pcclab.training.rehearsal import Cost, Way, remembered
@@ -61,9 +61,10 @@ class Plan:
         """The training with the largest graph."""
         return max(self.works, key=lambda work: work.largest[0] * work.largest[1])
 
-    def memory(self, *, recompute: bool = False) -> dict[str, float]:
-        """Bytes by part at the moment a training step needs most."""
-        cost, sizes, work = self.costs[recompute], self.sizes, self.heaviest
+    def memory(self, *, recompute: bool | None = None) -> dict[str, float]:
+        """Bytes by part at the moment a training step needs most; `recompute` None is as the parameters say."""
+        again = self.parameters.recompute if recompute is None else recompute
+        cost, sizes, work = self.costs[again], self.sizes, self.heaviest
         # A graph that is embedded once has no gradients before its activations begin to go.
         first = work.kept == 1 and self.cards == 1
         beside = cost.peak - cost.kept
@@ -79,7 +80,7 @@ class Plan:
             "workspace": max(beside - (gradients if first else 0), 0),
         }
 
-    def moments(self, *, recompute: bool = False) -> dict[str, float]:
+    def moments(self, *, recompute: bool | None = None) -> dict[str, float]:
         """Bytes at each moment of a notebook that may need the most."""
         trained = self.sizes.trained_bytes
         weights = self.sizes.frozen_bytes + trained
@@ -91,7 +92,7 @@ class Plan:
             "in the tests": weights + self.judging[1],
         }
 
-    def total(self, *, recompute: bool = False) -> float:
+    def total(self, *, recompute: bool | None = None) -> float:
         """Bytes on one card at the most, with what is around."""
         return max(self.moments(recompute=recompute).values()) * (1 + LOOSE) + AROUND[self.card.cuda] * 2**30
 
@@ -126,7 +127,8 @@ class Plan:
         """Floating-point operations of one step, on the process that has most of it."""
         cost = self.costs[False]
         tokens = work.largest[0] * work.largest[1]
-        once, twice = cost.forward + cost.back, 2 * cost.forward + cost.back
+        once = (2 if self.parameters.recompute else 1) * cost.forward + cost.back
+        twice = cost.forward + once
         return work.share * work.tokens / tokens * (work.kept * once + (1 - work.kept) * twice)
 
     def seconds(self) -> dict[str, float]:
@@ -205,7 +207,10 @@ def _measured(p: Any, card: Card) -> tuple[float, str] | None:
         at_home = told.get("process", {}).get("host") == socket.gethostname()
         if told.get("provenance", {}).get("device") != device or not at_home or not history.is_file():
             continue
-        before = load_file(told["notebook"], folder / "parameters.yaml")
+        try:
+            before = load_recorded(told["notebook"], folder / "parameters.yaml")
+        except (ValueError, OSError):  # of an older version
+            continue
         if any(getattr(before, name) != getattr(p, name) for name in alike):
             continue
         seconds = json.loads(history.read_bytes())["seconds"]

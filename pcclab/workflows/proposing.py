@@ -1,4 +1,4 @@
-"""What would fit where a plan does not: the largest micro-batch, by halving."""
+"""What would fit where a plan does not: the largest micro-batch, by halving, then other ways to hold less."""
 
 from __future__ import annotations
 
@@ -12,32 +12,40 @@ from pcclab.workflows.planning import LOOSE, Plan, plan
 def proposal(refused: Plan) -> tuple[dict[str, Any], Plan] | None:
     """The largest micro-batch that fits, as changed parameters and their plan; None where none does.
 
-    Where no micro-batch would do and the weights are not quantised yet, quantised ones are tried.
+    Where no micro-batch would do, activations computed again are tried, then quantised weights, then both.
 
     Args:
         refused: a plan that does not fit.
     """
     p = refused.parameters
+    again: list[dict[str, Any]] = [{}] if p.recompute else [{}, {"recompute": True}]
     can_pack = p.quantization == "none" and p.lora_rank and refused.blueprint.reads_on
-    for packed in ({}, {"quantization": "nf4"}) if can_pack else ({},):
-        allowed = _graph(refused)
-        while allowed:
-            changed = _within(refused, allowed, packed)
-            if changed is None:
+    for packed in [*again, *({"quantization": "nf4", **more} for more in again if can_pack)]:
+        changed, tried = packed, _with(refused, packed)
+        allowed = _graph(tried)
+        while allowed and not tried.fits:
+            within = _within(refused, allowed, packed)
+            if within is None:
                 break
-            p = validate(refused.notebook, {**refused.parameters.model_dump(mode="json"), **changed})
-            tried = plan(refused.notebook, p, refused.card, cards=refused.cards, mean=refused.mean, rate=refused.rate)
-            if tried.fits:
-                return changed, tried
-            again = _graph(tried)
-            allowed = min(again, int(0.95 * allowed))
+            changed, tried = within, _with(refused, within)
+            allowed = min(_graph(tried), int(0.95 * allowed))
+        if tried.fits:
+            return changed, tried
     return None
+
+
+def _with(refused: Plan, changed: dict[str, Any]) -> Plan:
+    """The plan under changed parameters."""
+    if not changed:
+        return refused
+    p = validate(refused.notebook, {**refused.parameters.model_dump(mode="json"), **changed})
+    return plan(refused.notebook, p, refused.card, cards=refused.cards, mean=refused.mean, rate=refused.rate)
 
 
 def _graph(known: Plan) -> int:
     """Tokens of the largest graph that the card has room for, by what a token takes in a plan."""
     texts, width = known.heaviest.largest
-    cost = known.costs[False]
+    cost = known.costs[known.parameters.recompute]
     over = (known.total() - known.room) / (1 + LOOSE)
     return max(0, int(texts * width * (1 - over / cost.peak)))
 

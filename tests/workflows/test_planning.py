@@ -119,6 +119,23 @@ def test_quantised_weights_are_proposed_where_no_micro_batch_would_do() -> None:
     assert workflows.proposal(tight) is None
 
 
+def test_activations_computed_again_take_less_and_longer_and_are_proposed_where_one_long_text_is_too_much() -> None:
+    kept, again = (of(NOTEBOOKS[0], "paper_mistral_eol", **TINY, recompute=r) for r in (False, True))
+    usual, second = (workflows.plan(NOTEBOOKS[0], p, CPU, rate=1e9) for p in (kept, again))
+    assert second.memory() == usual.memory(recompute=True) and second.total() < usual.total()
+    name = "activations of the largest graph"
+    assert second.memory()[name] < 0.5 * usual.memory()[name] == 0.5 * second.memory(recompute=False)[name]
+    cost, work = usual.costs[False], usual.works[0]
+    forwards = 2 - work.kept  # a batch whose graph is not kept is read once more
+    ratio = ((forwards + 1) * cost.forward + cost.back) / (forwards * cost.forward + cost.back)
+    assert second.operations(work) / usual.operations(work) == pytest.approx(ratio)
+    long = of(NOTEBOOKS[0], "paper_mistral_eol", max_tokens=2048, micro_tokens=2048)
+    refused = workflows.plan(NOTEBOOKS[0], long, card_of("24GB"), mean=2000, rate=1e13)
+    assert not refused.fits and refused.heaviest.largest[0] == 1
+    changed, fitting = workflows.proposal(refused) or ({}, refused)
+    assert changed == {"recompute": True} and fitting.fits
+
+
 def test_the_rate_is_that_of_a_finished_run_of_this_machine(own_root: Path) -> None:
     p = of(NOTEBOOKS[1], "smoke", encoder="tiny", stage1="", levels=["filter"])
     before = workflows.plan(NOTEBOOKS[1], p, CPU)
@@ -134,6 +151,14 @@ def test_the_rate_is_that_of_a_finished_run_of_this_machine(own_root: Path) -> N
     assert plan.rated.startswith(f"measured: run {run.name}")
     seconds = plan.seconds()
     assert seconds["training, filter"] + seconds["looks at the development set"] == pytest.approx(20)
+    # A run of a version that lacked some of today's parameters counts; one whose values mean nothing now does not.
+    earlier = run.folder / "parameters.yaml"
+    lines = earlier.read_text().splitlines(keepends=True)
+    earlier.write_text("".join(line for line in lines if line.split(":")[0] not in type(p).LATER))
+    assert len(type(p).LATER) == 2 and workflows.plan(NOTEBOOKS[1], p, CPU).rated == plan.rated
+    earlier.write_text("gone: 1\n")
+    assert workflows.plan(NOTEBOOKS[1], p, CPU).rated.startswith("assumed")
+    earlier.write_text(run.yaml)
     for other in ({**told, "process": {"host": "elsewhere"}}, {**told, "provenance": {"device": "a GPU"}}):
         sheet.write_text(json.dumps({"provenance": {"device": "cpu"}, **other}))
         assert workflows.plan(NOTEBOOKS[1], p, CPU).rated.startswith("assumed")
