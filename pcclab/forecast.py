@@ -81,12 +81,15 @@ def of_refusal(refused: Any) -> str:
     """One sentence for a plan that cannot fit: what it needs, what there is, and what would do."""
     from pcclab import workflows
 
-    found = workflows.proposal(refused)
     told = f"this needs {_gib(refused.total())} GiB and a card has {_gib(refused.room)}: "
-    if found is not None:
-        changed, fitting = found
-        given = " ".join(f"-p {name}={value}".replace("True", "true") for name, value in changed.items())
-        return f"{told}add {given}, which needs {_gib(fitting.total())}"
+    found = [workflows.proposal(refused), workflows.in_one_graph(refused)]
+    ways = [
+        " ".join(f"-p {name}={str(value).lower()}" for name, value in changed.items())
+        + f", which needs {_gib(fitting.total())}"
+        for changed, fitting in filter(None, found)
+    ]
+    if ways:
+        return f"{told}add {', or '.join(dict.fromkeys(ways))}"
     moments = refused.moments(recompute=True)  # of the least that a step can take
     most = max(moments, key=lambda moment: moments[moment])
     return f"{told}no micro-batch fits, the most is taken {most}; take a smaller encoder or a larger card"

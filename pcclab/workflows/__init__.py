@@ -13,7 +13,7 @@ from pcclab.workflows.judging import Judged, by_part, judge
 from pcclab.workflows.leakage import JUDGING, choices, looked, stage2_looks, with_looks
 from pcclab.workflows.models import Model, load_models, trained
 from pcclab.workflows.planning import PLANNED, Plan, plan
-from pcclab.workflows.proposing import proposal
+from pcclab.workflows.proposing import in_one_graph, proposal
 from pcclab.workflows.race import PAIR_LOSSES, race, race_of, standing
 from pcclab.workflows.ranking import METHODS, PRINTED, load_student, load_teachers, rankcse, term_sizes
 from pcclab.workflows.regression import from_scratch, two_phase
@@ -47,6 +47,7 @@ __all__ = [
     "frozen",
     "geometry",
     "grid",
+    "in_one_graph",
     "judge",
     "judge_transfer",
     "load_models",

@@ -1,4 +1,4 @@
-"""What would fit where a plan does not: the largest micro-batch, by halving, then other ways to hold less."""
+"""What would fit where a plan does not: the largest micro-batch, by halving, and other ways to hold less."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def proposal(refused: Plan) -> tuple[dict[str, Any], Plan] | None:
         if tried.fits:
             return changed, tried
     return None
+
+
+def in_one_graph(refused: Plan) -> tuple[dict[str, Any], Plan] | None:
+    """The whole batch in one graph with its activations computed again, as changed parameters and their plan.
+
+    As many operations as micro-batches that are read twice, in less memory; None where it does not fit either.
+
+    Args:
+        refused: a plan that does not fit.
+    """
+    p, batch = refused.parameters, max(work.texts for work in refused.works)
+    most = 64 * -(-batch * (p.max_tokens + refused.blueprint.overhead()) // 64)
+    changed = {"recompute": True, "keep_tokens": max(p.keep_tokens, most)}
+    tried = _with(refused, changed)
+    return (changed, tried) if tried.fits else None
 
 
 def _with(refused: Plan, changed: dict[str, Any]) -> Plan:
