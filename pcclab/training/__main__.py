@@ -1,4 +1,7 @@
-"""One of several processes of a training: `torchrun -m pcclab.training FOLDER`, the folder a job's of `launch`."""
+"""One of several processes of a training, the folder a job's of `launch`.
+
+`torchrun -m pcclab.training FOLDER`, or `accelerate launch --multi_gpu -m pcclab.training FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Folder:
 
 def main(folder: Path) -> None:
     """Take part in the job of a folder; an error is written there before it ends this process."""
-    os.environ[launch.PROCESSES] = "1"  # whoever started this one: it is one of the processes, and starts no others
+    launch.stay_alone()  # whoever started this one
     rank = int(os.environ.get("RANK", 0))
     try:
         gpu = torch.cuda.is_available() and os.environ.get("ACCELERATE_USE_CPU", "").lower() not in ("true", "1")

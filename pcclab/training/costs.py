@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import multiprocessing
-import os
 import resource
 import sys
 import tempfile
@@ -141,7 +140,7 @@ def _trained(
 ) -> Cost:
     import psutil
 
-    os.environ[launch.PROCESSES] = "1"
+    launch.stay_alone()
     silent = io.StringIO()
     with warnings.catch_warnings(), redirect_stdout(silent), redirect_stderr(silent):
         warnings.simplefilter("ignore")

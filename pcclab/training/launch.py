@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from pcclab.encoders.heads import SiameseHead
 from pcclab.training.settings import FitSettings
 
 PROCESSES = "PCCLAB_PROCESSES"
+LAUNCHER = "PCCLAB_LAUNCHER"
 JOB = "job.json"
 ERROR = "error"
 
@@ -42,6 +44,25 @@ def wanted() -> int:
     if not told.isdigit() or int(told) < 1:
         raise ValueError(f"{PROCESSES} is {told!r}: give a whole number of processes, at least 1")
     return int(told)
+
+
+def own() -> list[str]:
+    """The words of another launcher than torchrun on this machine, from the environment variable PCCLAB_LAUNCHER.
+
+    They come before ``-m pcclab.training FOLDER``, such as ``accelerate launch --multi_gpu --num_processes 4`` or, for
+    several machines that see the same folder, ``srun --nodes 2 torchrun --nnodes 2 ...``; empty where it is unset.
+    """
+    return shlex.split(os.environ.get(LAUNCHER, ""))
+
+
+def shared() -> bool:
+    """Whether a training is shared out over processes, however they are started."""
+    return wanted() > 1 or bool(own())
+
+
+def stay_alone() -> None:
+    """From now on this process starts no others: it is one of several, or measures one."""
+    os.environ.update({PROCESSES: "1", LAUNCHER: ""})
 
 
 def write(
@@ -96,29 +117,36 @@ def start(folder: Path, *, processes: int, device: str) -> None:
 
     Args:
         folder: the job's, in the folder of a run's checkpoints.
-        processes: how many on this machine.
+        processes: how many on this machine; a launcher of one's own has its own number.
         device: cpu or cuda; each process takes a GPU of its own.
 
     Raises: LaunchFailed with the error of the process that broke; the others are ended then, and what was
-        checkpointed stays. ValueError for more processes than GPUs.
+        checkpointed stays. ValueError for more processes than GPUs, or a launcher that is not there.
     """
     import torch
 
-    if device == "cuda" and processes > torch.cuda.device_count():
+    launcher = own()
+    if not launcher and device == "cuda" and processes > torch.cuda.device_count():
         raise ValueError(
             f"{PROCESSES} is {processes} and there are {torch.cuda.device_count()} GPUs: give at most those"
         )
     for old in folder.glob(f"{ERROR}-*"):
         old.unlink()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    command += ["-m", "pcclab.training", str(folder)]
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // processes))
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false", PROCESSES: "1"}
-    print(f"training in {processes} processes on {device}, {threads} thread(s) each", flush=True)
-    process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, encoding="utf8", errors="replace", start_new_session=True,
-    )  # fmt: skip
+    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", PROCESSES: "1", LAUNCHER: ""}
+    if launcher:
+        print(f"training by {shlex.join(launcher)}", flush=True)
+    else:
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        threads = environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+        print(f"training in {processes} processes on {device}, {threads} thread(s) each", flush=True)
+    command = [*launcher, "-m", "pcclab.training", str(folder)]
+    try:
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf8", errors="replace", start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise ValueError(f"{LAUNCHER} begins with {launcher[0]!r}, which cannot be run ({error.strerror})") from None
     assert process.stdout is not None
     last: list[str] = []
     try:

@@ -87,15 +87,15 @@ def fit(
             ranks.wait()
             if files.is_complete(folder / "final"):
                 return _trained(folder, encoder, head)
-            if ranks.world == 1 and (processes := launch.wanted()) > 1:
+            if ranks.world == 1 and launch.shared():
                 if not isinstance(loss, str) or teachers is not None or watched:
                     raise ValueError(
-                        f"{launch.PROCESSES} is {processes}: a loss of your own, teachers and watched tables train in "
-                        "one process; set it to 1"
+                        f"{launch.PROCESSES} is {launch.wanted()}: a loss of your own, teachers and watched tables train "
+                        f"in one process; set it to 1, and no {launch.LAUNCHER}"
                     )
                 job = launch.write(folder / "job", encoder, table, loss, settings=settings, dev=dev,
                                    options=dict(options or {}), head=head)  # fmt: skip
-                launch.start(job, processes=processes, device=encoder.device.type)
+                launch.start(job, processes=launch.wanted(), device=encoder.device.type)
                 shutil.rmtree(job)  # a second copy of the weights it began with
                 history = _trained(folder, encoder, head)
                 for line in history.steps:

@@ -1,7 +1,11 @@
-"""A training in two processes through accelerate's launcher: the result of one, its errors, and a kill it survives."""
+"""A training in two processes through a launcher: the result of one, its errors, and a kill it survives."""
 
 from __future__ import annotations
 
+import shlex
+import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -57,6 +61,58 @@ def test_two_processes_train_what_one_trains(
     assert again.fingerprint == together.fingerprint
     saved = encoders.load(run.checkpoints / "final")
     assert saved.fingerprint == together.fingerprint
+
+
+ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--num_machines", "1", "--mixed_precision", "no"]
+ACCELERATE += ["--dynamo_backend", "no", "--multi_gpu", "--num_processes", "2"]
+
+
+def test_accelerates_launcher_trains_the_same(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It starts torchrun, and so processes on a CPU too, as long as it is told of several GPUs."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone, told = train(begin(1))
+    monkeypatch.setenv(launch.LAUNCHER, shlex.join(ACCELERATE))
+    together, history = train(begin(2))
+    for one, other in zip(alone.weights, together.weights, strict=True):
+        assert_close(one, other, atol=2e-5, rtol=1e-4)
+    assert history.best_step == told.best_step
+    assert "training by " in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_two_machines_that_see_the_same_folder_train_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone, _ = train(begin(1))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
+    words += ["--master-addr", "127.0.0.1", "--master-port", str(port), "--node-rank"]
+    run = begin(2)
+    job, second = run.checkpoints / "job", list[subprocess.Popen[bytes]]()
+
+    def other_machine() -> None:
+        until = time.monotonic() + 60
+        while not (job / launch.JOB).exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        second.append(subprocess.Popen([*words, "1", "-m", "pcclab.training", str(job)]))
+
+    watch = threading.Thread(target=other_machine)
+    watch.start()
+    monkeypatch.setenv(launch.LAUNCHER, shlex.join([*words, "0"]))
+    together, _ = train(run)
+    watch.join()
+    assert second[0].wait(timeout=60) == 0
+    for one, other in zip(alone.weights, together.weights, strict=True):
+        assert_close(one, other, atol=2e-5, rtol=1e-4)
+
+
+def test_a_launcher_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(launch.LAUNCHER, "no-such-launcher --nnodes 2")
+    with pytest.raises(ValueError, match="PCCLAB_LAUNCHER begins with 'no-such-launcher', which cannot be run"):
+        launch.start(tmp_path, processes=1, device="cpu")
 
 
 def kill_one(run: runs.Run, seen: list[int]) -> None:
