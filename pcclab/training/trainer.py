@@ -90,8 +90,8 @@ def fit(
             if ranks.world == 1 and launch.shared():
                 if not isinstance(loss, str) or teachers is not None or watched:
                     raise ValueError(
-                        f"{launch.PROCESSES} is {launch.wanted()}: a loss of your own, teachers and watched tables train "
-                        f"in one process; set it to 1, and no {launch.LAUNCHER}"
+                        f"{launch.PROCESSES} is {launch.wanted()}: a loss of your own, teachers and watched tables "
+                        f"train in one process; set it to 1, and no {launch.LAUNCHER}"
                     )
                 job = launch.write(folder / "job", encoder, table, loss, settings=settings, dev=dev,
                                    options=dict(options or {}), head=head)  # fmt: skip
