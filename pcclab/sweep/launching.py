@@ -15,9 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import psutil
+
 from pcclab import files, sheet
 from pcclab.runs import Run
 from pcclab.sheet import BUSY
+from pcclab.sweep import orphans
 from pcclab.sweep.plan import Sweep
 from pcclab.sweep.slots import Slot
 
@@ -45,7 +48,7 @@ def launch(
 
     Raises: KeyboardInterrupt when stopped by hand: its runs are ended first, each is interrupted and can resume.
     """
-    work = Launch(sweep, kernel=kernel)
+    work = Launch(sweep, kernel=kernel, taken=orphans.filled(slots))
     try:
         while work.look(slots):
             if tell is not None:
@@ -66,6 +69,7 @@ class Launch:
         sweep: what is run.
         kernel: name of a Jupyter kernel, or empty.
         at_work: slot's number -> run and process, of this launcher.
+        taken: slot's number -> processes of a run that a launcher which was killed had begun there.
         elsewhere: names of runs that another process has, and when to look at them again.
         failed: names of runs that broke here or stand on one that did, and why.
     """
@@ -73,16 +77,19 @@ class Launch:
     sweep: Sweep
     kernel: str = ""
     at_work: dict[int, tuple[Run, subprocess.Popen[bytes]]] = field(default_factory=dict)
+    taken: dict[int, list[psutil.Process]] = field(default_factory=dict)
     elsewhere: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
     def look(self, slots: Sequence[Slot]) -> bool:
         """Take up what has ended, begin what can begin; whether there is more to wait for."""
         self._reap()
+        self.taken = {number: left for number, left in self.taken.items() if orphans.at_work(left)}
+        full = {*self.at_work, *self.taken}
         open_ = [run for run in wanted(self.sweep) if run.name not in self.failed and not done(run)]
         here = {run.name for run, _ in self.at_work.values()}
         for run in open_:
-            free = next((slot for slot in slots if slot.number not in self.at_work), None)
+            free = next((slot for slot in slots if slot.number not in full), None)
             base = next((before for before in run.stands_on if before.name in self.failed), None)
             if base is not None:
                 self.failed[run.name] = f"it stands on {base.name}, which failed"
@@ -94,6 +101,7 @@ class Launch:
                 self.elsewhere[run.name] = time.monotonic() + AGAIN_SECONDS
             else:
                 self.at_work[free.number] = run, begin(run, free, kernel=self.kernel)
+                full.add(free.number)
         return any(run.name not in self.failed for run in open_)
 
     def end(self) -> None:
@@ -136,7 +144,7 @@ def begin(run: Run, slot: Slot, *, kernel: str = "") -> subprocess.Popen[bytes]:
     with sheet.writing(run.folder):
         files.write_text(run.folder / "parameters.yaml", run.yaml)
         command = [sys.executable, "-m", "pcclab", "run", run.notebook, "--set", str(run.folder / "parameters.yaml")]
-        environment = {**slot.environment(os.environ), "PCCLAB_ROOT": str(run.root)}
+        environment = {**slot.environment(os.environ), "PCCLAB_ROOT": str(run.root), orphans.MARK: orphans.mark(slot)}
         with (run.folder / LOG).open("wb") as log:
             return subprocess.Popen(
                 [*command, *(["-k", kernel] if kernel else [])],

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pcclab import runs, sheet, sweep
-from pcclab.sweep import launching
+from pcclab.sweep import launching, orphans
 from pcclab.sweep.slots import Slot
 
 Swept = Callable[..., sweep.Sweep]
@@ -178,3 +181,43 @@ def test_a_run_is_held_by_one_process_at_a_time(swept: Swept) -> None:
         with pytest.raises(BlockingIOError, match="started by another process already"), sheet.holding(run.folder):
             pass
     assert not sheet.held(run.folder)
+
+
+class TestOrphans:
+    """What a launcher that was killed has left at work."""
+
+    @pytest.fixture
+    def orphan(self, tmp_path: Path) -> Iterator[psutil.Process]:
+        """A process of slot 1 whose launcher is gone."""
+        launcher = (
+            "import os, subprocess, sys; from pcclab.sweep import orphans; from pcclab.sweep.slots import Slot; "
+            "marked = {**os.environ, orphans.MARK: orphans.mark(Slot(1, None, 1))}; "
+            "command = [sys.executable, '-c', 'import time; time.sleep(60)']; "
+            "print(subprocess.Popen(command, env=marked, stdout=subprocess.DEVNULL).pid)"
+        )
+        told = subprocess.run([sys.executable, "-c", launcher], stdout=subprocess.PIPE, text=True, check=True).stdout
+        process = psutil.Process(int(told))
+        yield process
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+    def test_it_fills_its_slot_until_it_ends(self, swept: Swept, begun: Any, orphan: psutil.Process) -> None:
+        made = swept()
+        assert list(orphans.filled(TWO)) == [1] and orphans.filled([Slot(1, "0", 1)]) == {}
+        assert list(orphans.filled([Slot(0, None, 1)])) == [0], "with fewer slots it fills another of its kind"
+        ended: list[int] = []
+
+        def tell(work: launching.Launch) -> None:
+            if len(begun) == 3 and orphan.is_running():
+                ended.append(len(begun))
+                orphan.kill()
+                orphan.wait(10)
+
+        sweep.launch(made, TWO, tell=tell)
+        assert ended == [3] and {slot for _, slot in begun[:3]} == {0} and len(begun) == 6
+
+    def test_a_launcher_that_lives_keeps_its_slots_to_itself(self) -> None:
+        marked = {**os.environ, orphans.MARK: orphans.mark(TWO[0])}
+        with subprocess.Popen([sys.executable, "-c", "input()"], env=marked, stdin=subprocess.PIPE) as process:
+            assert orphans.filled(TWO) == {}
+            process.communicate(b"\n")
