@@ -125,6 +125,11 @@ class Run:
         return to_yaml(self.parameters)
 
     @property
+    def embeddings(self) -> Path:
+        """Where this checkout's runs keep the embeddings of encoders that several of them judge."""
+        return self.root / "runs" / "embeddings"
+
+    @property
     def checkpoints(self) -> Path:
         """Folder for checkpoints; made when asked for."""
         folder = self.folder / "checkpoints"

@@ -9,6 +9,7 @@ import numpy as np
 
 from pcclab import data
 from pcclab.evaluation.correlation import Undefined, cosine, pearson, spearman
+from pcclab.evaluation.embeddings import embed
 from pcclab.evaluation.results import Results, TaskScore
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def sts(
     tasks: Sequence[str] | None = None,
     source: str | os.PathLike[str] | None = None,
     score: Score = cosine,
+    cache: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Judge an encoder on STS12 to STS16, STS-B and SICK-R, or on some of them.
 
@@ -47,13 +49,14 @@ def sts(
         tasks: some of `pcclab.data.STS_TASKS`; None is all seven.
         source: as in `pcclab.data.load`.
         score: what ranks a pair, the cosine or a head's `score`.
+        cache: a folder that keeps the embeddings, as `embed` takes it; for encoders that are judged again and again.
 
     Returns:
         Spearman and Pearson x 100 per task and subset, unrounded.
 
-    Raises: ValueError for an unknown task or missing data, before anything is embedded.
+    Raises: ValueError for an unknown task or missing data, before anything is embedded, and what `embed` raises.
     """
-    return sts_pairs(encoder, load_tasks(tasks, source), score=score)
+    return sts_pairs(encoder, load_tasks(tasks, source), score=score, cache=cache)
 
 
 def load_tasks(tasks: Sequence[str] | None, source: str | os.PathLike[str] | None) -> dict[str, ScoredPairs]:
@@ -66,19 +69,30 @@ def load_tasks(tasks: Sequence[str] | None, source: str | os.PathLike[str] | Non
     return {name: cast("ScoredPairs", data.load(name, source=source)) for name in names}
 
 
-def sts_pairs(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine) -> Results:
+def sts_pairs(
+    encoder: Encodes,
+    tables: Mapping[str, ScoredPairs],
+    *,
+    score: Score = cosine,
+    cache: str | os.PathLike[str] | None = None,
+) -> Results:
     """`sts` on tables already loaded.
 
     Args:
         encoder: anything with `encode`.
         tables: the rated pairs, by the task's name.
         score: as `similarities` takes it.
+        cache: as `sts` takes it.
     """
-    return judged(similarities(encoder, tables, score=score), tables, encoder=str(encoder))
+    return judged(similarities(encoder, tables, score=score, cache=cache), tables, encoder=str(encoder))
 
 
 def similarities(
-    encoder: Encodes, tables: Mapping[str, ScoredPairs], *, score: Score = cosine
+    encoder: Encodes,
+    tables: Mapping[str, ScoredPairs],
+    *,
+    score: Score = cosine,
+    cache: str | os.PathLike[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """The score of each pair of each table, (pairs,) by the table's name; every distinct sentence is embedded once.
 
@@ -86,8 +100,9 @@ def similarities(
         encoder: anything with `encode`.
         tables: the rated pairs, by name.
         score: takes both embeddings, (pairs, dim) each, and gives (pairs,).
+        cache: as `sts` takes it.
     """
-    return {name: score(*sides) for name, sides in _sides(encoder, tables).items()}
+    return {name: score(*sides) for name, sides in _sides(encoder, tables, cache).items()}
 
 
 def judged(similarity: Mapping[str, np.ndarray], tables: Mapping[str, ScoredPairs], *, encoder: str = "") -> Results:
@@ -131,24 +146,13 @@ def order_sensitivity(encoder: Encodes, tables: Mapping[str, ScoredPairs], *, sc
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("task")
 
 
-def _sides(encoder: Encodes, tables: Mapping[str, ScoredPairs]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _sides(
+    encoder: Encodes, tables: Mapping[str, ScoredPairs], cache: str | os.PathLike[str] | None = None
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Both sides' embeddings of each table; every distinct sentence is embedded once."""
-    position: dict[str, int] = {}
-    for table in tables.values():
-        for text in (*table.first, *table.second):
-            position.setdefault(text, len(position))
-    vectors = encoder.encode(list(position))
-    if len(vectors) != len(position):
-        raise ValueError(
-            f"the encoder gave {len(vectors)} embeddings for {len(position)} sentences: one each, in order"
-        )
-    found = {}
-    for name, table in tables.items():
-        rows = [
-            np.fromiter((position[text] for text in side), np.int64, len(table)) for side in (table.first, table.second)
-        ]
-        found[name] = (vectors[rows[0]], vectors[rows[1]])
-    return found
+    texts = (text for table in tables.values() for side in (table.first, table.second) for text in side)
+    embedded = embed(encoder, texts, cache=cache)
+    return {name: (embedded.of(table.first), embedded.of(table.second)) for name, table in tables.items()}
 
 
 def _score(similarity: np.ndarray, table: ScoredPairs) -> TaskScore:

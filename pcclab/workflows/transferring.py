@@ -59,7 +59,7 @@ def judge_transfer(run: Run, models: Mapping[str, Model]) -> pd.DataFrame:
         }
         missing = [cell for cell in wanted if not paths[cell].is_file()]
         texts = sentences({task: tables[task] for task in dict.fromkeys(task for task, _ in missing)})
-        embedded = embed(encoder, texts, cache=run.root / "runs" / "embeddings")
+        embedded = embed(encoder, texts, cache=run.embeddings)
         for task, protocol in wanted:
             path = paths[task, protocol]
             if not path.is_file():

@@ -77,8 +77,19 @@ def test_wrong_tasks_and_wrong_encoders_are_refused():
         def encode(self, sentences):
             return np.ones((len(sentences) - 1, 2))
 
-    with pytest.raises(ValueError, match="the encoder gave 2 embeddings for 3 sentences"):
+    with pytest.raises(ValueError, match=r"an array of shape \(2, 2\) for 3 sentences"):
         evaluation.sts_pairs(Short(), {"x": ScoredPairs(("a", "a"), ("b", "c"), [1.0, 2.0])})
+    with pytest.raises(ValueError, match="embedding 0 is not finite, as are 2 more"):
+        evaluation.sts_pairs(Lookup(lambda text: np.full(3, np.nan)), {"x": ScoredPairs("ab", "bc", [1.0, 2.0])})
+
+
+def test_with_a_cache_an_encoder_is_asked_once(tmp_path):
+    encoder = Lookup(angle)
+    encoder.fingerprint = "of its weights"
+    first, second = (evaluation.sts(encoder, tasks=["stsb"], source="synthetic", cache=tmp_path) for _ in range(2))
+    assert first.scores == second.scores == evaluation.sts(Lookup(angle), tasks=["stsb"], source="synthetic").scores
+    table = data.load("stsb", source="synthetic")
+    assert len(encoder.asked) == len({*table.first, *table.second})
 
 
 TABLES = {name: data.load(name, source="synthetic").select(range(40)) for name in ("stsb", "sickr")}
