@@ -35,9 +35,13 @@ def chromium() -> str:
     pytest.skip("no Chromium on PATH: apt-get install chromium (Debian), or your system's package of it")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A browser without a window, which leaves the user's own alone."""
+    """A browser without a window, which leaves the user's own alone.
+
+    Not for the whole session: as long as it is open, playwright has an event loop running in this thread, and a widget
+    that is moved under one waits for it before it draws.
+    """
     from playwright.sync_api import sync_playwright
 
     home = tmp_path_factory.mktemp("chromium")
