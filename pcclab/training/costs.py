@@ -74,7 +74,7 @@ def cost(
     Raises: as `fit`; MemoryError when the process was ended, as it is where memory runs out.
     """
     settings = replace(settings, max_steps=WARM_UP + steps, evaluate_every=0)
-    return apart(_trained, place, table, loss, settings, features, tuple(taught_by), loading or {})
+    return apart(_trained, _Job(place, table, loss, settings, features, tuple(taught_by), loading or {}))
 
 
 def apart(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -129,15 +129,20 @@ class _Watch:
             self.peaks.append(peak(self.device))
 
 
-def _trained(
-    place: str,
-    table: Any,
-    loss: str,
-    settings: FitSettings,
-    features: Features | None,
-    taught_by: tuple[str, ...],
-    loading: dict[str, Any],
-) -> Cost:
+@dataclass(frozen=True)
+class _Job:
+    """What `cost` is asked for, as it travels to the process that measures it."""
+
+    place: str
+    table: Any
+    loss: str
+    settings: FitSettings
+    features: Features | None
+    taught_by: tuple[str, ...]
+    loading: dict[str, Any]
+
+
+def _trained(job: _Job) -> Cost:
     import psutil
 
     launch.stay_alone()
@@ -145,11 +150,13 @@ def _trained(
     with warnings.catch_warnings(), redirect_stdout(silent), redirect_stderr(silent):
         warnings.simplefilter("ignore")
         # What every training brings into a process, such as modules imported at their first use, is none's own cost.
-        some = table.select(range(min(len(table), 64)))
-        few = replace(settings, batch_size=64, max_steps=1)
-        _steps("tiny", some, loss, few, features, ("tiny",) * len(taught_by), {})
+        some = job.table.select(range(min(len(job.table), 64)))
+        few = replace(job.settings, batch_size=64, max_steps=1)
+        _steps(
+            replace(job, place="tiny", table=some, settings=few, taught_by=("tiny",) * len(job.taught_by), loading={})
+        )
         held = psutil.Process().memory_info().rss
-        watch, before = _steps(place, table, loss, settings, features, taught_by, loading)
+        watch, before = _steps(job)
     gpu = watch.device.type == "cuda"
     pairs = zip(watch.times[WARM_UP - 1 :], watch.times[WARM_UP:], strict=False)
     return Cost(
@@ -161,22 +168,14 @@ def _trained(
     )
 
 
-def _steps(
-    place: str,
-    table: Any,
-    loss: str,
-    settings: FitSettings,
-    features: Features | None,
-    taught_by: tuple[str, ...],
-    loading: dict[str, Any],
-) -> tuple[_Watch, float]:
+def _steps(job: _Job) -> tuple[_Watch, float]:
     """Train, watched; and the seconds the teachers took."""
     began = time.perf_counter()
-    taught = teachers.gather([encoders.load(name) for name in taught_by], table.text) if taught_by else None
-    before = time.perf_counter() - began if taught_by else 0.0
-    encoder = encoders.load(place, **{"seed": settings.seed, **loading})
-    head = SiameseHead(encoder.dim, features=features) if features else None
+    taught = teachers.gather([encoders.load(name) for name in job.taught_by], job.table.text) if job.taught_by else None
+    before = time.perf_counter() - began if job.taught_by else 0.0
+    encoder = encoders.load(job.place, **{"seed": job.settings.seed, **job.loading})
+    head = SiameseHead(encoder.dim, features=job.features) if job.features else None
     with tempfile.TemporaryDirectory() as folder:
         watch = _Watch(folder, encoder.device)
-        fit(encoder, table, loss, parameters=settings, run=watch, head=head, teachers=taught)
+        fit(encoder, job.table, job.loss, parameters=job.settings, run=watch, head=head, teachers=taught)
     return watch, before
