@@ -50,3 +50,20 @@ def test_papermill_runs_without_the_grammar(checkout: Path) -> None:
     lean = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     assert "rfc3987_syntax.syntax_helpers" not in lean.stderr and "nbformat" in lean.stderr
     assert lean.stdout.startswith(("papermill", "2"))
+
+
+def test_the_collector_rests_while_parts_load_and_before_the_end_alone(checkout: Path) -> None:
+    told = python(
+        "import gc, pcclab, atexit",
+        "pcclab.ceiling; print(gc.isenabled(), gc.get_freeze_count())",
+        "gc.disable(); pcclab.data; print(gc.isenabled())",
+        "gc.enable()",
+        "try: pcclab.missing",
+        "except AttributeError: print(gc.isenabled())",
+        "import weakref",
+        "class Node: pass",
+        "one = Node(); one.itself = one; gone = weakref.ref(one); del one; gc.collect(); print(gone() is None)",
+        "atexit._run_exitfuncs(); print(gc.get_freeze_count() > 1000)",
+        cwd=checkout,
+    )
+    assert told == ["True", "0", "False", "True", "True", "True"]
