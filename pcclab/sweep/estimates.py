@@ -12,6 +12,9 @@ import yaml
 from pcclab import sheet
 from pcclab.runs import Run
 
+WORK = ("source", "encoder", "quantization", "dtype", "max_steps", "epochs")
+"""Parameters in which a run must be the same to say anything of another's time."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -36,13 +39,14 @@ class Past:
         self._known: dict[str, list[tuple[dict[str, Any], float]]] = {}
 
     def estimate(self, run: Run) -> Estimate | None:
-        """From the finished runs of the notebook whose parameters are nearest; None where there are none."""
+        """From the finished runs of the notebook with as much work whose parameters are nearest; None without any."""
         mine = {**run.parameters.LATER, **run.parameters.model_dump(mode="json", exclude={"seed"})}
         found: dict[tuple[str, ...], list[float]] = {}
         for values, seconds in self._runs(run.notebook):
             theirs = {**run.parameters.LATER, **values}
             differs = tuple(name for name, value in mine.items() if theirs.get(name) != value)
-            found.setdefault(differs, []).append(seconds)
+            if not set(WORK) & set(differs):
+                found.setdefault(differs, []).append(seconds)
         if not found:
             return None
         nearest = min(found, key=len)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pcclab.sweep import board
-from pcclab.sweep.estimates import Estimate, Past
+from pcclab.sweep.estimates import WORK, Estimate, Past
 from pcclab.sweep.launching import done, wanted
 from pcclab.sweep.plan import Sweep
 from pcclab.sweep.slots import Slot
@@ -40,7 +40,10 @@ def summary(sweep: Sweep, slots: Sequence[Slot]) -> str:
     if not left:
         told.append("all are finished: nothing to do")
     elif len(known_ones) < len(left):
-        told.append(f"time: unknown, no run of {sweep.notebook} has been finished here")
+        told.append(
+            f"time: unknown for {len(left) - len(known_ones)} of the {len(left)} that are left: no finished run here "
+            f"has their {', '.join(WORK)}; pcclab plan estimates a training"
+        )
     else:
         told.append(_time(known_ones, sweep.planned - known, len(slots)))
     return "\n".join(told)

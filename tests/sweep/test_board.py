@@ -92,6 +92,17 @@ class TestPast:
         made.runs[1].finish({"value": 1})  # a neighbour that another run trained
         assert Past(own_root).estimate(made.runs[2]) is None
 
+    def test_a_run_of_another_encoder_says_nothing(self, swept: Swept, own_root: Path) -> None:
+        values = {"levels": [], "stage1": ""}
+        small = swept(notebook="03_stage2_pcc_tuning", base="smoke", values={**values, "encoder": "tiny"}, seeds=[0])
+        finished(small.runs[0], 10)
+        alike = {**values, "encoder": "tiny", "batch_size": 16}
+        same = swept(notebook="03_stage2_pcc_tuning", base="smoke", values=alike, seeds=[0])
+        assert Past(own_root).estimate(same.runs[0]) == Estimate(10, 1, ("batch_size",))
+        large = swept(notebook="03_stage2_pcc_tuning", base="smoke", values=values, seeds=[0])
+        assert Past(own_root).estimate(large.runs[0]) is None
+        assert "unknown for 1 of the 1 that are left" in outlook.summary(large, [Slot(0, None, 1)])
+
 
 class TestOutlook:
     def test_it_says_what_and_how_long(self, swept: Swept) -> None:
