@@ -274,7 +274,7 @@ def test_a_mistyped_parameter_stops_the_notebook_before_it_works(own_root: Path)
 
 def test_the_paper_sets_run_both_stages_with_a_small_model_in_place_of_the_7b(own_root: Path) -> None:
     """Template, NF4, LoRA, bfloat16 and batch are the paper's; weights are random, data generated, steps two."""
-    small = {"encoder": "tiny-mistral", "source": "synthetic", "max_steps": 2, "warmup_steps": 1}
+    small = {"encoder": "tiny-mistral", "source": "synthetic", "max_steps": 2, "warmup_steps": 1, "recompute": True}
     first = yaml.safe_load((CHECKOUT / "parameters/02_stage1_contrastive/paper.yaml").read_text(encoding="utf8"))
     (own_root / "stage1.yaml").write_text(yaml.safe_dump({**first, **small}), encoding="utf8")
     command = [sys.executable, "-m", "papermill", "notebooks/03_stage2_pcc_tuning.ipynb", "out.ipynb"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,7 @@ def embed(encoder: Encodes, texts: Iterable[str], *, cache: str | os.PathLike[st
     Returns:
         The texts' embeddings as the encoder gave them (dtype and all).
 
+    Warns: where the cache cannot be written, as on a full disk; the embeddings are given all the same.
     Raises: ValueError for a cache without a fingerprint, a broken cache file, another number of embeddings than texts,
         or an embedding that is not finite.
     """
@@ -75,7 +77,10 @@ def embed(encoder: Encodes, texts: Iterable[str], *, cache: str | os.PathLike[st
     for start in range(0, len(missing), SHARD):
         rows = missing[start : start + SHARD]
         vectors = _asked(encoder, [distinct[row] for row in rows])
-        _write(folder, [keys[row] for row in rows], vectors)
+        try:
+            _write(folder, [keys[row] for row in rows], vectors)
+        except OSError as error:  # a full disk: what was computed is used, and computed again the next time
+            warnings.warn(f"embeddings cannot be kept in {folder}: {error.strerror or error}", stacklevel=2)
         known.update(zip((keys[row] for row in rows), vectors, strict=True))
     widths = {known[key].shape for key in keys}
     if len(widths) > 1:

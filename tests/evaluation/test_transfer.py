@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -365,6 +367,16 @@ def test_an_interrupted_run_loses_one_shard_and_broken_files_are_named(tmp_path,
     broken.write_bytes(b"no")
     with pytest.raises(ValueError, match="is no cache of embeddings .*: delete it"):
         embed(Words(), texts, cache=tmp_path)
+
+
+def test_a_cache_that_cannot_be_written_is_told_and_costs_nothing(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pcclab.evaluation.embeddings._write", full)
+    with pytest.warns(UserWarning, match="embeddings cannot be kept in .*: No space left on device"):
+        embedded = embed(Words(), ["a", "b"], cache=tmp_path)
+    np.testing.assert_array_equal(embedded.vectors, Words().encode(["a", "b"]))
 
 
 def test_embeddings_that_are_none_are_refused(tmp_path):
