@@ -15,6 +15,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.setdefault("OMP_NUM_THREADS", str(min(4, os.cpu_count() or 1)))
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the cores
+    os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("MPLBACKEND", "agg")
 
 
@@ -28,7 +30,7 @@ def own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PCCLAB_ROOT", str(folder))
     # A kernel that starts there has to find the package under test, installed or not.
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT), prepend=os.pathsep)
-    for name in ("PCCLAB_DATA", "PCCLAB_AGAIN", "PCCLAB_BATCH", "PCCLAB_DEBUG"):
+    for name in ("PCCLAB_DATA", "PCCLAB_AGAIN", "PCCLAB_BATCH", "PCCLAB_DEBUG", "PCCLAB_PROCESSES", "PCCLAB_LAUNCHER"):
         monkeypatch.delenv(name, raising=False)
     return folder
 

@@ -51,8 +51,14 @@ def own() -> list[str]:
 
     They come before ``-m pcclab.training FOLDER``, such as ``accelerate launch --multi_gpu --num_processes 4`` or, for
     several machines that see the same folder, ``srun --nodes 2 torchrun --nnodes 2 ...``; empty where it is unset.
+
+    Raises: ValueError for a quotation without an end.
     """
-    return shlex.split(os.environ.get(LAUNCHER, ""))
+    told = os.environ.get(LAUNCHER, "")
+    try:
+        return shlex.split(told)
+    except ValueError as error:
+        raise ValueError(f"{LAUNCHER} is {told!r}: {error}, write it as a shell would take it") from None
 
 
 def shared() -> bool:

@@ -113,6 +113,9 @@ def test_a_launcher_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(launch.LAUNCHER, "no-such-launcher --nnodes 2")
     with pytest.raises(ValueError, match="PCCLAB_LAUNCHER begins with 'no-such-launcher', which cannot be run"):
         launch.start(tmp_path, processes=1, device="cpu")
+    monkeypatch.setenv(launch.LAUNCHER, "srun 'one")
+    with pytest.raises(ValueError, match="PCCLAB_LAUNCHER is .*No closing quotation, write it as a shell"):
+        launch.own()
 
 
 def kill_one(run: runs.Run, seen: list[int]) -> None:
