@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pcclab.runs import start as start
 
 
-# The memory of a process that ends goes back in one piece; looking through half a million objects for cycles first
-# would make every run, and every command, 1.5 seconds longer.
+# The memory of a process that ends goes back in one piece; looking through every object for cycles first makes a
+# run, or a command that used torch, 1.5 seconds longer.
 atexit.register(gc.freeze)
 
 

@@ -143,7 +143,8 @@ def start(folder: Path, *, processes: int, device: str) -> None:
         print(f"training by {shlex.join(launcher)}", flush=True)
     else:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-        threads = environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+        threads = environment.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // processes))
+        environment["OMP_NUM_THREADS"] = threads
         print(f"training in {processes} processes on {device}, {threads} thread(s) each", flush=True)
     command = [*launcher, "-m", "pcclab.training", str(folder)]
     try:
